@@ -52,7 +52,7 @@ fn every_pair_of_harnesses_talks_and_the_idle_one_is_woken() {
             let answered = model(pair.asker).times_told(&pair.answer());
             rows.push(pair.row(&history, told + answered - 2));
             assert_eq!((told, answered), (1, 1), "{pair:?}: question and answer are shown once each");
-            observed(&stage, pair.asked, Ability::IdleWake, history.route("shown").as_deref());
+            observed(&stage, pair.asked, Ability::IdleWake, history.carried_by().as_deref());
             observed(&stage, pair.asked, Ability::Acknowledged, history.route("acknowledged").as_deref());
         }
         let lost: Vec<String> = Client::ALL.iter().flat_map(|client| unread(&stage, client.name())).collect();

@@ -71,7 +71,7 @@ fn a_terminal_of_its_own_is_woken_by_the_queue() {
         assert_eq!(role_of(&woken.body, "Call fetch_messages to read it."), "user", "the queue carries the news");
         assert_eq!(role_of(&woken.body, "Are you there?"), "developer", "and the prompt's hook adds the message");
         let history = DeliveryHistory::up_to(&stage, &id, "acknowledged");
-        let routes = ["notified", "shown"].map(|status| history.route(status).unwrap_or_default());
+        let routes = [history.route("notified"), history.carried_by()].map(Option::unwrap_or_default);
         assert_eq!(routes, ["queue", "hook:UserPromptSubmit"]);
         observed(&stage, Client::Codex, Ability::IdleWake, history.route("notified").as_deref());
         assert_eq!(model.times_told(&format!("<relay-mesh-message id=\"{id}\"")), 1, "shown once");

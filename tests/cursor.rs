@@ -131,18 +131,18 @@ fn mail_comes_after_a_tool_or_at_the_end_of_a_turn_and_once() {
         let context = window.hook("c1", "postToolUse", shell.clone());
         assert!(context["additional_context"].as_str().is_some_and(|text| text.contains("After the next tool.")));
         assert_eq!(window.hook("c1", "postToolUse", shell), json!({}), "and not again");
-        assert_eq!(
-            statuses(&stage, &first),
-            ["stored", "shown by hook:postToolUse"],
-            "nothing was notified that was not"
-        );
+        let handed_over = ["stored", "accepted by hook:postToolUse"];
+        assert_eq!(statuses(&stage, &first), handed_over, "nothing was notified that was not");
 
         let second = send(&stage, "Before you go.");
         assert_eq!(window.stop("c1", "aborted", 0), "", "a turn that was broken off is not gone on with");
+        assert_eq!(statuses(&stage, &first), handed_over, "and proves nothing");
         assert_eq!(window.stop("c1", "completed", 5), "", "Cursor would not go on a sixth time");
         assert!(window.stop("c1", "completed", 4).contains("Before you go."));
+        let by_tool = ["stored", "accepted by hook:postToolUse", "shown by hook:postToolUse"];
+        assert_eq!(statuses(&stage, &first), by_tool, "the turn has ended by itself");
         assert_eq!(window.stop("c1", "completed", 0), "", "and not again");
-        assert_eq!(statuses(&stage, &second), ["stored", "shown by hook:stop"]);
+        assert_eq!(statuses(&stage, &second), ["stored", "accepted by hook:stop", "shown by hook:stop"]);
     });
 }
 
@@ -159,7 +159,7 @@ fn mail_for_a_conversation_that_was_closed_waits_for_it() {
         assert_eq!(window.register("c2", "alice"), "alice-2", "another conversation does not get the name");
         window.hook("c1", "beforeSubmitPrompt", json!({"prompt": "Anything new?", "attachments": []}));
         assert!(window.stop("c1", "completed", 0).contains("While you were away."));
-        assert_eq!(statuses(&stage, &id), ["stored", "shown by hook:stop"]);
+        assert_eq!(statuses(&stage, &id), ["stored", "accepted by hook:stop"]);
         let (again, _) = window.call("c1", "register_agent", &json!({"name": "alice"}));
         assert_eq!(again.structured["outcome"], "same");
     });

@@ -41,11 +41,13 @@ impl Pair {
 
     /// The pair's row in the table.
     pub(crate) fn row(self, history: &DeliveryHistory, duplicates: usize) -> [String; 5] {
-        let took =
-            history.between("stored", "shown").map_or_else(|| "-".to_owned(), |time| time.as_millis().to_string());
+        let took = history
+            .between("stored", "accepted")
+            .or_else(|| history.between("stored", "shown"))
+            .map_or_else(|| "-".to_owned(), |time| time.as_millis().to_string());
         [
             format!("{} → {}", self.asker.name(), self.asked.name()),
-            history.route("shown").unwrap_or_else(|| "-".to_owned()),
+            history.carried_by().unwrap_or_else(|| "-".to_owned()),
             took,
             duplicates.to_string(),
             history.statuses().join(" "),
@@ -74,7 +76,7 @@ pub(crate) fn part(client: Client) -> Script {
 
 /// The rows as a table, and below it what was lost.
 pub(crate) fn table(rows: &[[String; 5]], lost: usize) -> String {
-    let head = ["pair", "route", "ms from stored to shown", "duplicates", "history"].map(str::to_owned);
+    let head = ["pair", "route", "ms from stored to handed over", "duplicates", "history"].map(str::to_owned);
     let width = |column: usize| {
         std::iter::once(&head).chain(rows).map(|row| row[column].chars().count()).max().unwrap_or_default()
     };

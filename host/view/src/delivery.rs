@@ -172,7 +172,7 @@ impl From<&RecipientStatus> for RecipientView {
             status: history.status().into(),
             history: stored_step(status).into_iter().chain(steps).collect(),
             open: open(history),
-            held: history.held.clone(),
+            held: history.hold.as_ref().map(|hold| hold.reason.clone()),
             expired: history.expired,
             undeliverable: history.undeliverable.clone(),
             refused: refused.collect(),

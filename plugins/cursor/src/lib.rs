@@ -4,6 +4,7 @@
 //! We could not run Cursor. The README beside this crate lists what we know only from Cursor's documents and from
 //! recordings by others.
 
+mod evidence;
 mod hooks;
 mod install;
 mod memory;
@@ -33,4 +34,4 @@ impl Identity for Cursor {
 /// Passes the host's text on; the hooks at a session's start, after registration and after a compaction show it.
 impl Context for Cursor {}
 
-relay_mesh_sdk::export!(Cursor, manifest = "../adapter.toml");
+relay_mesh_sdk::export!(Cursor, [evidence], manifest = "../adapter.toml");

@@ -33,6 +33,11 @@ impl DeliveryHistory {
         self.step(status)?["route"].as_str().map(str::to_owned)
     }
 
+    /// The route that brought the text: a reply may come before there is evidence that the message was shown.
+    pub fn carried_by(&self) -> Option<String> {
+        self.route("shown").or_else(|| self.route("accepted"))
+    }
+
     /// The time between two statuses.
     pub fn between(&self, from: &str, to: &str) -> Option<Duration> {
         self.at(to)?.duration_since(self.at(from)?).ok()

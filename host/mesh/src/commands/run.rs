@@ -179,7 +179,9 @@ async fn obstacle(core: &Core, command: &Command, record: &SessionRecord) -> Res
     }
     let hops = command.trace.map_or(0, |trace| trace.hops);
     let held = wake_file::why_not_wake(core, &record.session, &command.from, hops).await?;
-    Ok(held.map(|why| Prospect::Waits(left_to_others(&format!("the loop guard holds it back: {why}"), &command.to))))
+    Ok(held.map(|hold| {
+        Prospect::Waits(left_to_others(&format!("the loop guard holds it back: {}", hold.reason), &command.to))
+    }))
 }
 
 /// Takes a command to run it. Synced before anything happens, so that it never runs twice.
@@ -210,7 +212,7 @@ async fn carry_out(
         .note("command-run", serde_json::json!({ "id": id, "agent": to, "from": from, "by": means.name }))
         .await;
     // The wake file is the record of all wakes, and a command wakes as a message does.
-    wake_file::append_to_wake_file(core, &record.session, from, *id).await?;
+    wake_file::append_to_wake_file(core, &record.session, from, *id, record.activity == Activity::Idle).await?;
     if let Some(trace) = command.trace {
         chain::works_on(core, to, trace).await?;
     }

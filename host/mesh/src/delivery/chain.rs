@@ -49,6 +49,6 @@ pub(crate) async fn person_spoke(core: &Core, inboxes: &Inboxes, name: &AgentNam
     let mut inbox = inbox.lock().await;
     inbox.refresh(core.shared.as_ref(), name).await?;
     let held: Vec<_> =
-        inbox.unsettled.values().filter(|slot| slot.history.held.is_some()).map(|slot| slot.header.id).collect();
+        inbox.unsettled.values().filter(|slot| slot.history.hold.is_some()).map(|slot| slot.header.id).collect();
     inbox::receipt(core, name, &held, &Event::Freed, Durability::Process).await
 }

@@ -354,10 +354,18 @@ impl MeshHookHost<'_> {
         }
         let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
             let slots = inbox.presentable(now).into_iter();
-            slots.filter(|slot| reading.attended || slot.history.held.is_none()).take(MOST_AT_ONCE).cloned().collect()
+            slots
+                .filter(|slot| reading.attended || slot.history.held(now).is_none())
+                .take(MOST_AT_ONCE)
+                .cloned()
+                .collect()
         };
         let (slots, lease, _) = fetch::lease(&mesh.core, &mesh.inboxes, agent, pick).await?;
         let Some(mut lease) = lease else { return Ok(None) };
+        if reading.attended {
+            // The user has just spoken, and what the agent does now it does for them: its chain begins anew.
+            lease.trace = None;
+        }
         let mut messages = Vec::new();
         for slot in &slots {
             messages.push(inbox::to_present(&mesh.core, agent, slot).await?);

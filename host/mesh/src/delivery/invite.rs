@@ -13,8 +13,8 @@ use crate::delivery::invitation::{Invitation, InvitationAnswer, InvitationState,
 use crate::delivery::loop_guard::next_trace;
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::ROUTE;
-use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
+use crate::messages::{Hold, Priority};
 use crate::names::AgentName;
 use crate::ports::harness::{Carries, HarnessError, Mail};
 use crate::ports::machine::Instant;
@@ -141,7 +141,7 @@ pub(crate) async fn invite(
     let id = core.new_id(now);
     let working_on = if from.is_shell() { None } else { chain::working_on(core, &from).await? };
     let trace = next_trace(id, working_on);
-    if let Some(reason) = wake_file::why_not_wake(core, &reference, &from, trace.hops).await? {
+    if let Some(Hold { reason, .. }) = wake_file::why_not_wake(core, &reference, &from, trace.hops).await? {
         core.event_log
             .note("held", serde_json::json!({ "id": id, "from": from, "session": reference, "reason": reason }))
             .await;
@@ -156,7 +156,7 @@ pub(crate) async fn invite(
     core.event_log.note("invited", serde_json::json!({ "id": id, "from": from, "session": reference })).await;
     if found.is_listened_to {
         // The wake file is the record of all wakes, also of those by a listener.
-        wake_file::append_to_wake_file(core, &reference, from, id).await?;
+        wake_file::append_to_wake_file(core, &reference, from, id, true).await?;
         return Ok(invited(&reference, &invitation, LISTEN, DeliveryStatus::Stored));
     }
     match bring(core, &found, &invitation).await? {
@@ -181,7 +181,7 @@ pub(crate) async fn remind(core: &Core, invited: Invited) -> Result<Invited, Inv
         Some(InvitationAnswer::Open(_) | InvitationAnswer::Refused) => {}
     }
     if invited.route == ROUTE {
-        wake_file::append_to_wake_file(core, session, &invitation.from, invitation.id).await?;
+        wake_file::append_to_wake_file(core, session, &invitation.from, invitation.id, true).await?;
     }
     let refused = match (invited.route == LISTEN, invitation.standing) {
         (true, InvitationState::Refused) => true,
@@ -230,13 +230,13 @@ async fn bring(
     let mut wakes_counted = false;
     for route in found.waking().filter(|route| route.when.contains(&activity)) {
         if route.name == ROUTE {
-            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id).await?;
+            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id, true).await?;
             invitation::advance_invitation(core, &reference, invitation.id, DeliveryStatus::Notified).await?;
             return Ok(Ok(invited(&reference, invitation, &route.name, DeliveryStatus::Notified)));
         }
         if !wakes_counted {
             // The wake file is the record of all wakes, also of those by another route.
-            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id).await?;
+            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id, true).await?;
             wakes_counted = true;
         }
         let text = match route.carries {

@@ -1,7 +1,8 @@
 //! The loop guard: stops agents that keep waking each other without their user in between.
 
-use crate::messages::Trace;
+use crate::messages::{Hold, Trace};
 use crate::names::MessageId;
+use crate::ports::machine::Instant;
 
 /// The limits of the loop guard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,20 +30,41 @@ impl Default for LoopLimits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wakes {
     /// Wakes by the same sender.
-    pub(crate) by_sender: u32,
+    by_sender: Count,
     /// Wakes by any sender.
-    pub(crate) all: u32,
+    all: Count,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Count {
+    times: u32,
+    /// When the oldest of them leaves the window.
+    until: Option<Instant>,
+}
+
+impl Wakes {
+    /// Counts a wake. They come oldest first.
+    pub(crate) fn count(&mut self, at: Instant, is_senders: bool, window: u64) {
+        for count in std::iter::once(&mut self.all).chain(is_senders.then_some(&mut self.by_sender)) {
+            count.times += 1;
+            count.until.get_or_insert(at.plus(window));
+        }
+    }
 }
 
 /// Why a message must not wake its recipient; `None` if it may.
-pub(crate) fn why_held(limits: &LoopLimits, hops: u32, wakes: Wakes) -> Option<String> {
+pub(crate) fn why_held(limits: &LoopLimits, hops: u32, wakes: Wakes) -> Option<Hold> {
     let minutes = limits.window / 60_000;
+    let Wakes { by_sender, all } = wakes;
     if hops > limits.hops {
-        Some(format!("{hops} messages since the user's last prompt, and the limit is {}", limits.hops))
-    } else if wakes.by_sender >= limits.pair {
-        Some(format!("this sender woke this agent {} times within {minutes} min", wakes.by_sender))
-    } else if wakes.all >= limits.agent {
-        Some(format!("this agent was woken {} times within {minutes} min", wakes.all))
+        let reason = format!("{hops} messages since the user's last prompt, and the limit is {}", limits.hops);
+        Some(Hold { reason, until: None })
+    } else if by_sender.times >= limits.pair {
+        let reason = format!("this sender woke this agent {} times within {minutes} min", by_sender.times);
+        Some(Hold { reason, until: by_sender.until })
+    } else if all.times >= limits.agent {
+        let reason = format!("this agent was woken {} times within {minutes} min", all.times);
+        Some(Hold { reason, until: all.until })
     } else {
         None
     }
@@ -61,7 +83,9 @@ mod tests {
     use super::*;
 
     fn check(hops: u32, by_sender: u32, all: u32, expected: Option<&str>) {
-        let held = why_held(&LoopLimits::default(), hops, Wakes { by_sender, all });
+        let count = |times| Count { times, until: None };
+        let wakes = Wakes { by_sender: count(by_sender), all: count(all) };
+        let held = why_held(&LoopLimits::default(), hops, wakes).map(|hold| hold.reason);
         match (held, expected) {
             (None, None) => {}
             (Some(reason), Some(expected)) => assert!(reason.contains(expected), "{reason}"),

@@ -98,7 +98,15 @@ impl Mesh {
             let mut inbox = inbox.lock().await;
             inbox.refresh(self.core.shared.as_ref(), agent).await?;
             let now = self.core.machine.now();
-            for slot in inbox.presentable(now).into_iter().filter(|slot| deliverable(slot)) {
+            for slot in inbox.presentable(now) {
+                if !deliverable(slot, now) {
+                    // A hold that ends by itself is looked at again when it does.
+                    if let Some(until) = slot.history.hold.as_ref().and_then(|hold| hold.until) {
+                        let wait = until.since(now);
+                        soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
+                    }
+                    continue;
+                }
                 let history = slot.history.since(record.first_seen);
                 match next_step(now, &history, slot.header.priority, &routes, activity) {
                     NextRoute::Nothing => {}
@@ -148,7 +156,8 @@ async fn give_up(
         let inbox = inboxes.of(agent);
         let mut inbox = inbox.lock().await;
         inbox.refresh(core.shared.as_ref(), agent).await?;
-        let slots = inbox.presentable(core.machine.now()).into_iter().filter(|slot| deliverable(slot));
+        let now = core.machine.now();
+        let slots = inbox.presentable(now).into_iter().filter(|slot| deliverable(slot, now));
         slots.filter_map(|slot| Some((slot.header.id, why(slot)?))).collect()
     };
     for (id, reason) in given_up {

@@ -24,6 +24,7 @@ use crate::messages::inboxes::Inboxes;
 use crate::messages::outbox::Outbox;
 use crate::names::AgentName;
 use crate::ports::data_files::NoDataFiles;
+use crate::ports::machine::Instant;
 use crate::sessions::connections::Connections;
 use crate::sessions::record;
 use crate::sessions::{ConnectionId, SessionRecord};
@@ -246,7 +247,7 @@ async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> R
     let inbox = inboxes.of(agent);
     let inbox = inbox.lock().await;
     let now = core.machine.now();
-    Ok(inbox.presentable(now).into_iter().any(deliverable))
+    Ok(inbox.presentable(now).into_iter().any(|slot| deliverable(slot, now)))
 }
 
 /// The watched keys, in the shared and in the local store.
@@ -256,8 +257,8 @@ struct Watched {
     local: Vec<Key>,
 }
 
-pub(super) fn deliverable(slot: &Slot) -> bool {
-    slot.header.priority > Priority::Low && slot.history.held.is_none()
+pub(super) fn deliverable(slot: &Slot, now: Instant) -> bool {
+    slot.header.priority > Priority::Low && slot.history.held(now).is_none()
 }
 
 /// A watch that reports changes of either of two watches.

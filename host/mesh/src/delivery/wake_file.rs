@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::delivery::loop_guard::{Wakes, why_held};
 use crate::messages::inbox;
 use crate::messages::receipt::{DeliveryStatus, Event};
-use crate::messages::{Message, Priority};
+use crate::messages::{Hold, Message, Priority};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::identify::CONNECTION;
@@ -56,7 +56,17 @@ struct WakeLine {
     from: Option<AgentName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<MessageId>,
+    /// The session was idle, so this line wakes it.
+    #[serde(default = "yes")]
+    wakes: bool,
 }
+
+fn yes() -> bool {
+    true
+}
+
+/// Lines that follow one another within this time wake a session once, in milliseconds.
+const ONE_WAKE: u64 = 2_000;
 
 /// Writes to the wake file for a stored message, if the recipient's session on this machine can be woken, and notes
 /// that in the receipts. A bare connection has no harness that could be woken: its client fetches its mail itself, so
@@ -70,19 +80,17 @@ pub(crate) async fn ring(
     let Some(record) = record.filter(|record| record.session.harness != CONNECTION) else {
         return Ok(Rang::Nobody);
     };
-    if record::activity(core, record) == Activity::Ended || ring.priority == Priority::Low {
+    if !can_wake(core, record, ring.priority) {
         return Ok(Rang::Nobody);
     }
-    let session = &record.session;
-    if let Some(reason) = why_not_wake(core, session, &ring.from, ring.hops).await? {
-        let event = Event::Held { reason: reason.clone() };
+    if let Some(hold) = why_not_wake(core, &record.session, &ring.from, ring.hops).await? {
+        let event = Event::Held { hold: hold.clone() };
         inbox::receipt(core, &to.name, &[ring.id], &event, Durability::Process).await?;
-        core.event_log
-            .note("held", serde_json::json!({ "id": ring.id, "from": ring.from, "to": to.name, "reason": reason }))
-            .await;
-        return Ok(Rang::Held(reason));
+        note_held(core, ring, &to.name, &hold).await;
+        return Ok(Rang::Held(hold.reason));
     }
-    append_to_wake_file(core, session, &ring.from, ring.id).await?;
+    let wakes = record::activity(core, record) == Activity::Idle;
+    append_to_wake_file(core, &record.session, &ring.from, ring.id, wakes).await?;
     if !record.watches_wake_file {
         return Ok(Rang::Nobody);
     }
@@ -91,13 +99,30 @@ pub(crate) async fn ring(
     Ok(Rang::Yes)
 }
 
+/// Whether a session here could be woken for mail of this priority.
+pub(crate) fn can_wake(core: &Core, record: &SessionRecord, priority: Priority) -> bool {
+    record.session.harness != CONNECTION
+        && record::activity(core, record) != Activity::Ended
+        && priority > Priority::Low
+}
+
+/// Notes in the event log that the loop guard stopped a message.
+pub(crate) async fn note_held(core: &Core, ring: &Ring, to: &AgentName, hold: &Hold) {
+    let details = serde_json::json!({ "id": ring.id, "from": ring.from, "to": to, "reason": hold.reason });
+    core.event_log.note("held", details).await;
+}
+
 /// Why the loop guard would not let this sender wake a session now; `None` if it would.
 pub(crate) async fn why_not_wake(
     core: &Core,
     session: &SessionRef,
     from: &AgentName,
     hops: u32,
-) -> Result<Option<String>, StoreError> {
+) -> Result<Option<Hold>, StoreError> {
+    // Nobody loops with the user's own shell.
+    if from.is_shell() {
+        return Ok(None);
+    }
     let wakes = recent_wakes(core, session, from, core.machine.now()).await?;
     Ok(why_held(&core.limits.loops, hops, wakes))
 }
@@ -107,8 +132,9 @@ pub(crate) async fn append_to_wake_file(
     session: &SessionRef,
     from: &AgentName,
     message: MessageId,
+    wakes: bool,
 ) -> Result<(), StoreError> {
-    let line = WakeLine { at: core.machine.now(), from: Some(from.clone()), message: Some(message) };
+    let line = WakeLine { at: core.machine.now(), from: Some(from.clone()), message: Some(message), wakes };
     records::append(core.local.as_ref(), &keys::wake_file(session), &line, Durability::Process).await.map(|_| ())
 }
 
@@ -117,7 +143,7 @@ pub(crate) async fn append_to_wake_file(
 pub(crate) async fn wake_file_of(core: &Core, session: &SessionRef) -> Result<String, StoreError> {
     let wake_file = keys::wake_file(session);
     if core.local.end(&wake_file).await? == Position::START {
-        let line = WakeLine { at: core.machine.now(), from: None, message: None };
+        let line = WakeLine { at: core.machine.now(), from: None, message: None, wakes: false };
         records::append(core.local.as_ref(), &wake_file, &line, Durability::Process).await?;
     }
     record::change_session(core, session, |record| record.watches_wake_file = true).await?;
@@ -133,13 +159,17 @@ pub(crate) fn wake_file_path(core: &Core, session: &SessionRef) -> String {
 async fn recent_wakes(core: &Core, session: &SessionRef, from: &AgentName, now: Instant) -> Result<Wakes, StoreError> {
     let window = core.limits.loops.window;
     let mut wakes = Wakes::default();
+    let mut last: Option<Instant> = None;
     // The loop guard limits wakes, so a wake file stays short however long its session lasts.
     records::scan(core.local.as_ref(), &keys::wake_file(session), Position::START, |entry| {
-        if let Ok(WakeLine { at, from: Some(rang), .. }) = serde_json::from_slice::<WakeLine>(&entry.bytes)
-            && now.since(at) < window
-        {
-            wakes.all += 1;
-            wakes.by_sender += u32::from(rang == *from);
+        let Ok(WakeLine { at, from: Some(rang), wakes: true, .. }) = serde_json::from_slice::<WakeLine>(&entry.bytes)
+        else {
+            return;
+        };
+        let same = last.is_some_and(|last| at.since(last) < ONE_WAKE);
+        if now.since(at) < window && !same && !rang.is_shell() {
+            last = Some(at);
+            wakes.count(at, rang == *from, window);
         }
     })
     .await?;

@@ -84,6 +84,7 @@ pub(crate) fn beside(news: &str, id: MessageId, at: Instant, from: &AgentName, t
         idempotency_key: None,
         broadcast: false,
         trace: next_trace(id, None),
+        held: None,
         to: to.clone(),
         from: from.clone(),
     };
@@ -252,6 +253,7 @@ mod tests {
             idempotency_key: None,
             broadcast: false,
             trace: Trace { root: id, hops: 0 },
+            held: None,
         }
     }
 

@@ -135,22 +135,22 @@ impl Fetch {
     }
 
     /// Whether an unsettled message passes the filters in its present state.
-    pub(crate) fn takes(&self, slot: &Slot) -> bool {
-        self.wants(&slot.header) && self.interrupting.is_none_or(|activity| may_interrupt(slot, activity))
+    pub(crate) fn takes(&self, slot: &Slot, now: Instant) -> bool {
+        self.wants(&slot.header) && self.interrupting.is_none_or(|activity| may_interrupt(slot, activity, now))
     }
 }
 
 /// Whether a message may be delivered to a session with this activity. Every priority but low wakes an idle
 /// session; only urgent mail interrupts a busy one; nothing interrupts a session that waits for its user.
 /// A message that the loop guard holds interrupts no session.
-fn may_interrupt(slot: &Slot, activity: Activity) -> bool {
+fn may_interrupt(slot: &Slot, activity: Activity, now: Instant) -> bool {
     let priority = slot.header.priority;
     let may = match activity {
         Activity::Idle => priority > Priority::Low,
         Activity::Busy => priority == Priority::Urgent,
         Activity::NeedsInput | Activity::Ended => false,
     };
-    may && slot.history.held.is_none()
+    may && slot.history.held(now).is_none()
 }
 
 impl Lease {
@@ -172,8 +172,9 @@ pub(crate) async fn fetch(
     if ask.include_settled {
         return fetch_history(core, inboxes, agent, ask).await;
     }
-    let pick =
-        |inbox: &Inbox, now: Instant| choose(inbox.presentable(now).into_iter().filter(|slot| ask.takes(slot)), ask);
+    let pick = |inbox: &Inbox, now: Instant| {
+        choose(inbox.presentable(now).into_iter().filter(|slot| ask.takes(slot, now)), ask)
+    };
     let (slots, lease, waiting) = if ask.peek {
         let inbox = inboxes.of(agent);
         let mut inbox = inbox.lock().await;

@@ -13,7 +13,7 @@ use store::{AppendError, Durability, Entry, Expect, Key, Position, Seek, Store, 
 use crate::core::Core;
 use crate::messages::fetch::{Fetch, FetchedMessage};
 use crate::messages::receipt::{DeliveryHistory, Event, Receipt};
-use crate::messages::{Message, Priority, Trace};
+use crate::messages::{Hold, Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::storage::{index_rule, keys, records};
@@ -63,6 +63,8 @@ pub(crate) struct Header {
     #[serde(default)]
     pub(crate) priority: Priority,
     pub(crate) trace: Trace,
+    #[serde(default)]
+    pub(crate) held: Option<Hold>,
 }
 
 impl Header {
@@ -74,6 +76,7 @@ impl Header {
             thread: message.thread.clone(),
             priority: message.priority,
             trace: message.trace,
+            held: message.held.clone(),
         }
     }
 }
@@ -103,7 +106,8 @@ impl Came {
         };
         let text = (self.kept + entry.bytes.len() <= TEXTS_KEPT).then(|| Arc::from(entry.bytes.as_slice()));
         self.kept += text.as_ref().map_or(0, |text: &Arc<[u8]>| text.len());
-        let slot = Slot { at: entry.at, first_receipt: None, header, history: DeliveryHistory::default(), text };
+        let history = DeliveryHistory::of_stored(header.held.as_ref());
+        let slot = Slot { at: entry.at, first_receipt: None, header, history, text };
         self.slots.insert(slot.header.id, slot);
     }
 }
@@ -352,7 +356,7 @@ async fn with_histories(
 ) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
     let log = keys::receipts(name);
     let mut histories: BTreeMap<MessageId, DeliveryHistory> =
-        messages.iter().map(|message| (message.id, DeliveryHistory::default())).collect();
+        messages.iter().map(|message| (message.id, DeliveryHistory::of_stored(message.held.as_ref()))).collect();
     let mut take = |entry: &Entry| {
         if let Ok(receipt) = serde_json::from_slice::<Receipt>(&entry.bytes)
             && let Some(history) = histories.get_mut(&receipt.message)

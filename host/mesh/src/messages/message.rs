@@ -61,6 +61,19 @@ pub struct Message {
     pub broadcast: bool,
     /// The chain of messages that led to this one.
     pub trace: Trace,
+    /// Why the loop guard wakes nobody for it, decided before it was stored: whoever sees the message sees this too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<Hold>,
+}
+
+/// Why waking stopped for a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// The reason, for users.
+    pub reason: String,
+    /// When it ends by itself; none if only the user or a fetch ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Instant>,
 }
 
 /// A chain of messages that agents sent because of one another, with no user in between.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::messages::Hold;
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::SessionRef;
@@ -115,8 +116,9 @@ pub enum Event {
     },
     /// The loop guard stopped waking for it; it waits for the user or a fetch.
     Held {
-        /// The reason, for users.
-        reason: String,
+        /// Why, and until when.
+        #[serde(flatten)]
+        hold: Hold,
     },
     /// The user spoke, so held messages may wake again.
     Freed,
@@ -172,8 +174,8 @@ pub struct DeliveryHistory {
     pub taken_back: Option<String>,
     /// Its text has gone out, or may have. See [`DeliveryHistory::may_repeat`].
     pub went_out: bool,
-    /// Why waking stopped, if it did.
-    pub held: Option<String>,
+    /// Why waking stopped, if it did. See [`DeliveryHistory::held`] for now.
+    pub hold: Option<Hold>,
     /// Whether it expired.
     pub expired: bool,
     /// Why no route can deliver it, if none can.
@@ -185,6 +187,17 @@ pub struct DeliveryHistory {
 }
 
 impl DeliveryHistory {
+    /// The history of a message that was just stored.
+    pub fn of_stored(held: Option<&Hold>) -> DeliveryHistory {
+        DeliveryHistory { hold: held.cloned(), ..DeliveryHistory::default() }
+    }
+
+    /// Why no wake is sent for it now.
+    pub fn held(&self, now: Instant) -> Option<&str> {
+        let hold = self.hold.as_ref().filter(|hold| hold.until.is_none_or(|until| now < until));
+        hold.map(|hold| hold.reason.as_str())
+    }
+
     /// The history as far as it concerns a session that began at this time: tries and refusals of routes into an
     /// earlier session of the same agent are left out.
     pub fn since(&self, began: Instant) -> DeliveryHistory {
@@ -200,7 +213,7 @@ impl DeliveryHistory {
             Event::Status { status, route, evidence } => {
                 if status.settles() {
                     self.lease = None;
-                    self.held = None;
+                    self.hold = None;
                     self.handed = None;
                     self.taken_back = None;
                 }
@@ -214,7 +227,7 @@ impl DeliveryHistory {
             }
             Event::HandedOver { session, route } => {
                 self.lease = None;
-                self.held = None;
+                self.hold = None;
                 self.undeliverable = None;
                 self.went_out = true;
                 self.taken_back = None;
@@ -231,8 +244,8 @@ impl DeliveryHistory {
                     self.lease = None;
                 }
             }
-            Event::Held { reason } => self.held = Some(reason),
-            Event::Freed => self.held = None,
+            Event::Held { hold } => self.hold = Some(hold),
+            Event::Freed => self.hold = None,
             Event::Expired => self.expired = true,
             Event::Undeliverable { reason } => self.undeliverable = Some(reason),
             Event::Refused { route, reason } => {

@@ -19,7 +19,7 @@ use crate::messages::inbox;
 use crate::messages::outbox;
 use crate::messages::outbox::OutboxState;
 use crate::messages::receipt::{DeliveryStatus, Event};
-use crate::messages::{Draft, InvalidDraft, Message};
+use crate::messages::{Draft, Hold, InvalidDraft, Message};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::{Principal, SessionRecord, Transport};
@@ -317,6 +317,17 @@ impl Mesh {
     /// Stores a message in its recipient's inbox, then wakes the recipient. Returns the id under which it is
     /// stored: that of the older message if the same was stored before under the same idempotency key.
     async fn store_and_ring(&self, message: &Message, how: Try) -> Result<(MessageId, SentTo), NotStored> {
+        let elsewhere = self.remote.presence(&message.to, self.core.machine.now());
+        // The message will be stored: failing to look up its recipient is not an error of sending.
+        let (agent, presence, record) = match elsewhere {
+            Some(presence) => (None, presence, None),
+            None => looked_at(&self.core, &self.remote, &message.to).await.unwrap_or_else(|error| {
+                tracing::warn!(to = %message.to, %error, "the recipient could not be looked up");
+                (None, Presence::Away, None)
+            }),
+        };
+        let held = why_held(&self.core, record.as_ref(), message).await;
+        let message = &Message { held: held.clone(), ..message.clone() };
         let kept = match (how, &message.idempotency_key) {
             (Try::Again, _) => idempotency::store_unless_there(&self.core, &self.inboxes, message).await?,
             (Try::First, Some(key)) => idempotency::store_once(&self.core, &self.inboxes, message, key).await?,
@@ -336,21 +347,6 @@ impl Mesh {
                 return Err(NotStored::OtherUnderKey { key, older });
             }
         };
-        if let Some(presence) = self.remote.presence(&message.to, self.core.machine.now()) {
-            // The recipient is on another machine, whose wake files this machine cannot write.
-            let duplicate = first.is_some();
-            let outcome =
-                SentTo { to: message.to.clone(), status: DeliveryStatus::Stored, presence, held: None, duplicate };
-            return Ok((first.unwrap_or(message.id), outcome));
-        }
-        // The message is stored: failing to look up its recipient is not an error of sending.
-        let (agent, presence, record) = match looked_at(&self.core, &self.remote, &message.to).await {
-            Ok(seen) => seen,
-            Err(error) => {
-                tracing::warn!(to = %message.to, %error, "the recipient could not be looked up");
-                (None, Presence::Away, None)
-            }
-        };
         let mut outcome = SentTo {
             to: message.to.clone(),
             status: DeliveryStatus::Stored,
@@ -358,17 +354,33 @@ impl Mesh {
             held: None,
             duplicate: first.is_some(),
         };
+        // A recipient of another machine has wake files that this machine cannot write.
         if let (None, Some(agent)) = (first, &agent) {
             // The message is stored: failing to write the wake file is not an error of sending.
-            match wake_file::ring(&self.core, agent, record.as_ref(), &Ring::of(message)).await {
-                Ok(Rang::Yes) => outcome.status = DeliveryStatus::Notified,
-                Ok(Rang::Nobody) => {}
-                Ok(Rang::Held(reason)) => outcome.held = Some(reason),
-                Err(error) => tracing::warn!(to = %message.to, %error, "the wake file could not be written"),
+            match held {
+                Some(hold) => {
+                    wake_file::note_held(&self.core, &Ring::of(message), &message.to, &hold).await;
+                    outcome.held = Some(hold.reason);
+                }
+                None => match wake_file::ring(&self.core, agent, record.as_ref(), &Ring::of(message)).await {
+                    Ok(Rang::Yes) => outcome.status = DeliveryStatus::Notified,
+                    Ok(Rang::Nobody) => {}
+                    Ok(Rang::Held(reason)) => outcome.held = Some(reason),
+                    Err(error) => tracing::warn!(to = %message.to, %error, "the wake file could not be written"),
+                },
             }
         }
         Ok((first.unwrap_or(message.id), outcome))
     }
+}
+
+/// Why a message must wake nobody. Decided before it is stored, since a reader may take it at once.
+async fn why_held(core: &Core, record: Option<&SessionRecord>, message: &Message) -> Option<Hold> {
+    let record = record.filter(|record| wake_file::can_wake(core, record, message.priority))?;
+    wake_file::why_not_wake(core, &record.session, &message.from, message.trace.hops).await.unwrap_or_else(|error| {
+        tracing::warn!(to = %message.to, %error, "the loop guard could not look at the recipient's wakes");
+        None
+    })
 }
 
 fn sending(core: &Core, caller: &Principal, draft: Draft) -> Result<Sending, SendError> {
@@ -477,6 +489,7 @@ impl Sending {
             idempotency_key: draft.idempotency_key,
             broadcast: false,
             trace: next_trace(id, None),
+            held: None,
             to: from.clone(),
             from,
         }

@@ -193,9 +193,10 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
         if inbox.damage > 0 {
             status.damaged.push(format!("{}: {} damaged lines were skipped", keys::inbox(&name), inbox.damage));
         }
+        let now = core.machine.now();
         let mut held: BTreeMap<AgentName, HeldPair> = BTreeMap::new();
         for slot in inbox.unsettled.values() {
-            let Some(reason) = &slot.history.held else { continue };
+            let Some(reason) = slot.history.held(now) else { continue };
             let from = slot.header.from.clone();
             let pair = held.entry(from.clone()).or_insert_with(|| HeldPair {
                 from,
@@ -204,7 +205,7 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
                 reason: String::new(),
             });
             pair.messages += 1;
-            pair.reason.clone_from(reason);
+            reason.clone_into(&mut pair.reason);
         }
         status.held.extend(held.into_values());
     }

@@ -60,7 +60,8 @@ impl Mesh {
                 let inbox = self.inboxes.of(agent);
                 let mut inbox = inbox.lock().await;
                 inbox.refresh(self.core.shared.as_ref(), agent).await?;
-                if inbox.presentable(self.core.machine.now()).into_iter().any(|slot| ask.takes(slot)) {
+                let now = self.core.machine.now();
+                if inbox.presentable(now).into_iter().any(|slot| ask.takes(slot, now)) {
                     return Ok(());
                 }
             }

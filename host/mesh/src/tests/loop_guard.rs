@@ -62,10 +62,58 @@ async fn held_mail_can_always_be_fetched() {
 async fn waking_is_rationed_by_time() {
     let limits = LoopLimits { pair: 2, window: 60_000, ..LoopLimits::default() };
     let (world, alice, _) = two_sessions(limits).await;
-    let held = async || world.send(&alice, "bob", draft("x")).await.expect("sent").recipients[0].held.is_some();
+    let held = async || {
+        world.machine.pass(2_000);
+        world.send(&alice, "bob", draft("x")).await.expect("sent").recipients[0].held.is_some()
+    };
     assert_eq!([held().await, held().await, held().await], [false, false, true]);
     world.machine.pass(60_000);
     assert!(!held().await);
+}
+
+#[tokio::test]
+async fn what_wakes_once_counts_once_and_the_user_counts_for_nothing() {
+    let limits = LoopLimits { pair: 2, window: 60_000, ..LoopLimits::default() };
+    let (world, alice, _) = two_sessions(limits).await;
+    for number in 0..5 {
+        world.say("bob", &format!("from the shell {number}")).await;
+        let sent = world.send(&alice, "bob", draft("at once")).await.expect("sent");
+        assert_eq!(sent.recipients[0].held, None, "{number}: the session is woken once for all of these");
+    }
+    world.hook("s2", "prompt").await;
+    world.machine.pass(5_000);
+    for _ in 0..5 {
+        world.machine.pass(2_000);
+        let sent = world.send(&alice, "bob", draft("while it works")).await.expect("sent");
+        assert_eq!(sent.recipients[0].held, None, "a session that works is not woken");
+    }
+}
+
+#[tokio::test]
+async fn a_hold_by_time_ends_by_itself() {
+    let limits = LoopLimits { pair: 1, window: 60_000, ..LoopLimits::default() };
+    let (world, alice, _) = two_sessions(limits).await;
+    world.send(&alice, "bob", draft("one")).await.expect("sent");
+    assert_eq!(world.shown("s2", "stop").await, "one");
+    world.hook("s2", "stop").await;
+    world.machine.pass(5_000);
+    let held = world.send(&alice, "bob", draft("two")).await.expect("sent");
+    assert_eq!(world.history(held.id).await, "stored, held", "and no reader has seen it otherwise");
+    assert_eq!(world.shown("s2", "stop").await, "");
+    world.machine.pass(55_000);
+    assert_eq!(world.shown("s2", "stop").await, "two");
+}
+
+#[tokio::test]
+async fn a_person_restarts_a_loop_that_was_held() {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 0, ..LoopLimits::default() }).await;
+    world.send(&alice, "bob", draft("one")).await.expect("sent");
+    assert_eq!(world.shown("s2", "stop").await, "one");
+    let held = world.send(&bob, "alice", draft("two")).await.expect("sent");
+    assert!(held.recipients[0].held.is_some());
+    assert_eq!(world.shown("s1", "prompt").await, "two", "the person's prompt brings it");
+    let reply = world.send(&alice, "bob", draft("three")).await.expect("sent");
+    assert_eq!(reply.recipients[0].held, None, "and what she answers now she answers for them");
 }
 
 #[tokio::test]

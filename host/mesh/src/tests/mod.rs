@@ -153,7 +153,7 @@ impl World {
             for (status, reached) in &recipient.history.reached {
                 words.push(format!("{} by {}", status.as_str(), reached.route));
             }
-            if recipient.history.held.is_some() {
+            if recipient.history.held(self.machine.now()).is_some() {
                 words.push("held".to_owned());
             }
             for (route, ..) in &recipient.history.refused {

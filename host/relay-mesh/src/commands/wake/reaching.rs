@@ -127,8 +127,8 @@ async fn by_routes(
     let status = send::bring(open, caller, sent.id, timeout).await?;
     let history = status.recipients.into_iter().map(|recipient| recipient.history).next().unwrap_or_default();
     let why_not = if has_session { "nobody took it" } else { "it has no session, and nobody listens for it" };
-    let routed = match &history.held {
-        Some(reason) => Routed::Held(format!("waking is held back: {reason}")),
+    let routed = match &history.hold {
+        Some(hold) => Routed::Held(format!("waking is held back: {}", hold.reason)),
         None => Routed::Tried(judged(&history, why_not, timeout)),
     };
     Ok((sent.id, routed))

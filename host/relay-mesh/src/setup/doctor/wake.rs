@@ -84,9 +84,9 @@ impl Follower {
             lines.push(format!("refused by {route} after {after}: {reason}"));
         }
         self.refused = status.history.refused.len();
-        if let Some(reason) = status.history.held.as_ref().filter(|_| !self.held) {
+        if let Some(hold) = status.history.hold.as_ref().filter(|_| !self.held) {
             self.held = true;
-            lines.push(format!("held: {reason}"));
+            lines.push(format!("held: {}", hold.reason));
         }
         lines
     }
@@ -110,8 +110,8 @@ pub(crate) fn verdict(status: &RecipientStatus, timeout: Duration) -> Finding {
             format!("the message cannot be delivered: {reason}"),
             "start the session again and let its agent register",
         )
-    } else if let Some(reason) = &history.held {
-        let what = format!("waking is stopped: {reason}");
+    } else if let Some(hold) = &history.hold {
+        let what = format!("waking is stopped: {}", hold.reason);
         Finding {
             severity: Severity::Warning,
             what,
@@ -127,6 +127,7 @@ pub(crate) fn verdict(status: &RecipientStatus, timeout: Duration) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use mesh::messages::Hold;
     use mesh::messages::receipt::{DeliveryHistory, Event};
     use mesh::ports::machine::Instant;
 
@@ -175,7 +176,12 @@ mod tests {
         );
         check(&[(1, reached(DeliveryStatus::Shown, "hook"))], Wait::Over, Severity::Ok, "was shown");
         check(&[(1, reached(DeliveryStatus::Acknowledged, "reply"))], Wait::Over, Severity::Ok, "was acknowledged");
-        check(&[(1, Event::Held { reason: "12 hops".to_owned() })], Wait::Longer, Severity::Warning, "12 hops");
+        check(
+            &[(1, Event::Held { hold: Hold { reason: "12 hops".to_owned(), until: None } })],
+            Wait::Longer,
+            Severity::Warning,
+            "12 hops",
+        );
         check(&[(1, Event::Undeliverable { reason: "no route".to_owned() })], Wait::Over, Severity::Broken, "no route");
     }
 }

@@ -165,6 +165,7 @@ impl Traffic {
                 Some((_, _, trace)) => Trace { root: trace.root, hops: trace.hops + 1 },
                 None => Trace { root: id, hops: 0 },
             },
+            held: None,
             body: draft.body,
         }
     }

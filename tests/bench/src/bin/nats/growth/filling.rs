@@ -112,6 +112,7 @@ async fn write(
             idempotency_key: None,
             broadcast: false,
             trace: Trace { root: id, hops: 0 },
+            held: None,
         };
         let Message { at, subject, thread, .. } = &message;
         sent.push(json!({ "id": id, "at": at, "to": [to], "subject": subject, "thread": thread }).to_string());
