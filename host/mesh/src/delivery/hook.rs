@@ -9,14 +9,13 @@ use crate::core::Core;
 use crate::delivery::chain;
 use crate::delivery::invitation;
 use crate::delivery::wake_file;
-use crate::messages::Priority;
 use crate::messages::fetch;
 use crate::messages::fetch::Lease;
-use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
 use crate::messages::protocol::protocol_for;
 use crate::messages::receipt::DeliveryStatus;
+use crate::messages::{Message, Priority};
 use crate::names::{AgentName, MessageId};
 use crate::ports::harness::{Findings, HarnessError, HookCall, HookEvent, HookHost, Mail, Occasion, Reading, Reply};
 use crate::ports::machine::Instant;
@@ -304,12 +303,9 @@ impl MeshHookHost<'_> {
             let slots = inbox.presentable(now).into_iter();
             slots.filter(|slot| reading.attended || slot.history.held.is_none()).take(MOST_AT_ONCE).cloned().collect()
         };
-        let (slots, lease, _) = fetch::lease(&mesh.core, &mesh.inboxes, agent, pick).await?;
+        let (found, lease, _) = fetch::lease_messages(&mesh.core, &mesh.inboxes, agent, pick).await?;
         let Some(mut lease) = lease else { return Ok(None) };
-        let mut messages = Vec::new();
-        for slot in &slots {
-            messages.push(inbox::message_of(&mesh.core, agent, slot).await?);
-        }
+        let messages: Vec<Message> = found.into_iter().map(|(_, message)| message).collect();
         let (text, taken) = envelope(&messages, max_bytes);
         if taken < messages.len() {
             let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };

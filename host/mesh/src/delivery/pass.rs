@@ -12,6 +12,7 @@ use crate::delivery::next_route::{NextRoute, is_untouched, next_step, refused_by
 use crate::delivery::serve::{RETRY, deliverable};
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::{ROUTE, Ring};
+use crate::messages::Message;
 use crate::messages::fetch;
 use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
@@ -228,12 +229,9 @@ async fn send_message(
         let slots = inbox.presentable(now).into_iter();
         slots.filter(|slot| wanted.contains(&slot.header.id)).cloned().collect()
     };
-    let (slots, lease, _) = fetch::lease(core, inboxes, agent, pick).await?;
+    let (found, lease, _) = fetch::lease_messages(core, inboxes, agent, pick).await?;
     let Some(mut lease) = lease else { return Ok(None) };
-    let mut messages = Vec::new();
-    for slot in &slots {
-        messages.push(inbox::message_of(core, agent, slot).await?);
-    }
+    let messages: Vec<Message> = found.into_iter().map(|(_, message)| message).collect();
     let (text, taken) = envelope(&messages, route.max_bytes as usize);
     let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
     fetch::release(core, rest).await.map_err(store_fault)?;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use store::{AppendError, Durability, Entry, Expect, Key, Position, Store, StoreError, SwapError};
 
-use crate::messages::inbox::{Cursor, Header};
+use crate::messages::checkpoint::Cursor;
+use crate::messages::inbox::Header;
 use crate::names::AgentName;
 use crate::storage::{keys, records};
 

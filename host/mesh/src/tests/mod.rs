@@ -1,7 +1,9 @@
 //! The mesh over the memory store, described in sentences. Only `World` calls the API.
 
 mod archive;
+mod checkpoint;
 mod cleanup;
+mod counted;
 mod delivery;
 mod edits;
 mod faults;
