@@ -38,6 +38,14 @@ pub(crate) struct Keyed {
     first: BTreeMap<(AgentName, String), (First, Position, Instant)>,
 }
 
+impl Keyed {
+    /// How many keys are held in memory.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.first.len()
+    }
+}
+
 /// Which part of an inbox a process has read.
 #[derive(Default)]
 struct ReadSince {

@@ -271,3 +271,19 @@ async fn a_client_that_fetches_by_itself_is_sent_any_number_and_nothing_is_held(
         assert_eq!((sent.recipients[0].status, sent.recipients[0].held.as_deref()), (DeliveryStatus::Stored, None));
     }
 }
+
+#[tokio::test]
+async fn keys_that_a_process_holds_in_memory_are_those_of_a_day() {
+    let world = World::new();
+    world.joined("bob").await;
+    let keyed = |key: u32| Draft { idempotency_key: Some(format!("k{key}")), ..draft("x") };
+    for day in 0..3 {
+        for key in 0..10 {
+            world.send(&shell_call(None), "bob", keyed(day * 10 + key)).await.expect("sent");
+        }
+        let again = world.send(&shell_call(None), "bob", keyed(day * 10)).await.expect("sent");
+        assert!(again.recipients[0].duplicate, "a key of today is known");
+        assert_eq!(world.mesh.inboxes.keyed(&name("bob")).lock().await.len(), 10);
+        world.machine.pass(25 * 3_600_000);
+    }
+}

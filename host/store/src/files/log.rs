@@ -258,6 +258,7 @@ impl Log {
             Allowed::Reading => *handles = Handles::default(),
         }
         if handles.lock.is_none() {
+            handles.is_new = !self.paths.lock.exists() && !self.paths.active.exists();
             let opened = disk::open_or_create(&*self.shared.disk, &self.shared.root, &self.paths.lock, Access::InPlace);
             handles.lock = Some(opened.map_err(StoreError::io("could not open", &self.paths.lock))?);
         }
