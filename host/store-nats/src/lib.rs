@@ -13,6 +13,7 @@ mod connection;
 mod direct;
 mod errors;
 mod examining;
+mod finding;
 mod holds;
 mod login;
 mod logs;
@@ -32,8 +33,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use store::{
-    AppendError, Batch, Durability, Expect, Hold, Key, Leaf, Moved, Moving, Ownership, Position, Revision, Store,
-    StoreError, SwapError, Taker, Versioned, Watch, backend,
+    AppendError, Batch, Durability, Entry, Expect, Hold, Key, Leaf, Moved, Moving, Ownership, Position, Revision, Seek,
+    Store, StoreError, SwapError, Taker, Term, Versioned, Watch, backend,
 };
 
 pub use crate::access::Access;
@@ -97,6 +98,18 @@ impl Store for NatsStore {
 
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
         reading::read(&self.connection, log, from, limit).await
+    }
+
+    async fn find(&self, log: &Key, terms: &[Term]) -> Result<Vec<Entry>, StoreError> {
+        finding::find(&self.connection, log, terms).await
+    }
+
+    async fn seek(&self, log: &Key, to: Seek<'_>) -> Result<Option<Position>, StoreError> {
+        match to {
+            Seek::Time(at) => finding::begins(&self.connection, log, at).await.map(Some),
+            // A server knows no terms.
+            Seek::Term(_) => Ok(None),
+        }
     }
 
     async fn end(&self, log: &Key) -> Result<Position, StoreError> {

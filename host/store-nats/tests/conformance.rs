@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nats_server::NatsServer;
 use store::conformance::{Pair, check};
+use store::{Durability, Expect, Key, Position, Seek, Store as _, Term};
 use store_nats::{NatsOptions, NatsStore};
 
 /// Two connections to one server, with streams of their own.
@@ -74,4 +75,26 @@ async fn nats_conforms_on_a_bucket_that_keeps_old_values() {
 async fn nats_conforms() {
     let server = NatsServer::start();
     check(|| pair(&server)).await;
+}
+
+/// Servers keep no index of contents, but they know when they stored what.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_sought_since_a_time_is_not_looked_for_before_it() {
+    const IN_THE_YEAR_2100: u64 = 4_102_444_800_000;
+    let server = NatsServer::start();
+    let store = pair(&server).one;
+    let log: Key = "logs/dated".parse().expect("a key");
+    assert_eq!(store.seek(&log, Seek::Time(1)).await.expect("sought"), Some(Position::START), "an absent log");
+    for number in 0..3 {
+        let entry = format!("{{\"id\":\"{number}-id\"}}").into_bytes();
+        store.append(&log, &[entry], Expect::Any, Durability::Synced).await.expect("appended");
+    }
+    let count = async |term: Term| store.find(&log, &[term]).await.expect("found").len();
+    assert_eq!(count(Term::growing("1-id")).await, 1);
+    assert_eq!(count(Term::growing("1-id").since(0)).await, 1);
+    assert_eq!(count(Term::growing("1-id").since(IN_THE_YEAR_2100)).await, 0, "nothing was stored since");
+    let end = store.end(&log).await.expect("the end");
+    assert_eq!(store.seek(&log, Seek::Time(IN_THE_YEAR_2100)).await.expect("sought"), Some(end));
+    let begin = store.seek(&log, Seek::Time(0)).await.expect("sought").expect("a position");
+    assert_eq!(store.read(&log, begin, 1 << 20).await.expect("read").entries.len(), 3);
 }

@@ -12,6 +12,9 @@ pub struct Term {
     pub order: TermOrder,
     /// The text, not empty.
     pub text: String,
+    /// A time in milliseconds since 1970: what has the term was appended later, as far as clocks agree. A store without
+    /// an index begins to read there.
+    pub since: Option<u64>,
 }
 
 /// How the terms of a log follow each other.
@@ -26,12 +29,18 @@ pub enum TermOrder {
 impl Term {
     /// A term that mostly grows from entry to entry.
     pub fn growing(text: impl Into<String>) -> Term {
-        Term { order: TermOrder::Growing, text: text.into() }
+        Term { order: TermOrder::Growing, text: text.into(), since: None }
     }
 
     /// A term without order.
     pub fn scattered(text: impl Into<String>) -> Term {
-        Term { order: TermOrder::Scattered, text: text.into() }
+        Term { order: TermOrder::Scattered, text: text.into(), since: None }
+    }
+
+    /// The same term, of entries that were appended after this time, in milliseconds since 1970.
+    #[must_use]
+    pub fn since(self, at: u64) -> Term {
+        Term { since: Some(at), ..self }
     }
 }
 
@@ -40,7 +49,7 @@ impl Term {
 pub struct Indexed {
     /// The terms by which it is found.
     pub terms: Vec<Term>,
-    /// Its time, in any unit that grows.
+    /// Its time, in milliseconds since 1970.
     pub at: Option<u64>,
 }
 
@@ -56,7 +65,7 @@ pub trait IndexRule: Send + Sync + 'static {
 /// A place to seek in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seek<'a> {
-    /// Entries of this time or later.
+    /// Entries of this time or later, in milliseconds since 1970.
     Time(u64),
     /// Entries with a growing term equal to this text or above it.
     Term(&'a str),

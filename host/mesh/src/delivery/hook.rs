@@ -14,7 +14,7 @@ use crate::delivery::invitation;
 use crate::delivery::wake_file;
 use crate::messages::Priority;
 use crate::messages::fetch;
-use crate::messages::fetch::Lease;
+use crate::messages::fetch::{FetchedMessage, Lease};
 use crate::messages::hand_over;
 use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
@@ -360,16 +360,13 @@ impl MeshHookHost<'_> {
                 .cloned()
                 .collect()
         };
-        let (slots, lease, _) = fetch::lease(&mesh.core, &mesh.inboxes, agent, pick).await?;
+        let (found, lease, _) = fetch::lease_messages(&mesh.core, &mesh.inboxes, agent, pick).await?;
         let Some(mut lease) = lease else { return Ok(None) };
         if reading.attended {
             // The user has just spoken, and what the agent does now it does for them: its chain begins anew.
             lease.trace = None;
         }
-        let mut messages = Vec::new();
-        for slot in &slots {
-            messages.push(inbox::to_present(&mesh.core, agent, slot).await?);
-        }
+        let messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
         let (text, taken) = envelope(&messages, max_bytes);
         if taken < messages.len() {
             let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
@@ -378,7 +375,7 @@ impl MeshHookHost<'_> {
         if taken == 0 {
             return Ok(None);
         }
-        let priority = slots.iter().take(taken).map(|slot| slot.header.priority).max().unwrap_or_default();
+        let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
         let mail = Mail { ids: lease.messages.clone(), text, priority };
         self.lease = Some(lease);
         Ok(Some(mail))

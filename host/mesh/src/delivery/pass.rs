@@ -13,6 +13,7 @@ use crate::delivery::serve::{RETRY, deliverable};
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::{ROUTE, Ring};
 use crate::messages::fetch;
+use crate::messages::fetch::FetchedMessage;
 use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
@@ -237,16 +238,13 @@ async fn send_message(
         let slots = inbox.presentable(now).into_iter();
         slots.filter(|slot| wanted.contains(&slot.header.id)).cloned().collect()
     };
-    let (slots, lease, _) = fetch::lease(core, inboxes, agent, pick).await?;
+    let (found, lease, _) = fetch::lease_messages(core, inboxes, agent, pick).await?;
     let Some(mut lease) = lease else { return Ok(None) };
-    let mut messages = Vec::new();
-    for slot in &slots {
-        messages.push(inbox::to_present(core, agent, slot).await?);
-    }
+    let messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
     let (text, taken) = envelope(&messages, route.max_bytes as usize);
     let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
     fetch::release(core, rest).await.map_err(store_fault)?;
-    let priority = slots.iter().take(taken).map(|slot| slot.header.priority).max().unwrap_or_default();
+    let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
     let mail = Mail { ids: lease.messages.clone(), text, priority };
     let sent = match harness.deliver(session, &route.name, &mail).await {
         Ok(sent) => sent,

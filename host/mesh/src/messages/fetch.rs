@@ -1,8 +1,8 @@
 //! Fetching and acknowledging: how an agent reads its mail itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use store::{Durability, StoreError};
+use store::{Durability, Position, StoreError};
 
 use crate::agents::presence;
 use crate::core::Core;
@@ -11,6 +11,7 @@ use crate::messages::hand_over;
 use crate::messages::inbox;
 use crate::messages::inbox::{Header, Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
+use crate::messages::kept::{self, KeptMessage};
 use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, Receipt};
 use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
@@ -59,6 +60,8 @@ impl Default for Fetch {
 /// A fetched message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FetchedMessage {
+    /// Its place in the inbox, which tells what was stored first: senders' clocks differ.
+    pub at: Position,
     /// The message, its body cut if it was too long.
     pub message: Message,
     /// Bytes of the whole body, if it was cut.
@@ -175,20 +178,20 @@ pub(crate) async fn fetch(
     let pick = |inbox: &Inbox, now: Instant| {
         choose(inbox.presentable(now).into_iter().filter(|slot| ask.takes(slot, now)), ask)
     };
-    let (slots, lease, waiting) = if ask.peek {
-        let inbox = inboxes.of(agent);
-        let mut inbox = inbox.lock().await;
-        inbox.refresh(core.shared.as_ref(), agent).await?;
-        let now = core.machine.now();
-        (pick(&inbox, now), None, inbox.presentable(now).len())
+    let (found, lease, waiting) = if ask.peek {
+        let (slots, waiting) = {
+            let inbox = inboxes.of(agent);
+            let mut inbox = inbox.lock().await;
+            inbox.refresh(core.shared.as_ref(), agent).await?;
+            let now = core.machine.now();
+            (pick(&inbox, now), inbox.presentable(now).len())
+        };
+        (with_texts(core, inboxes, agent, slots).await?, None, waiting)
     } else {
-        self::lease(core, inboxes, agent, pick).await?
+        lease_messages(core, inboxes, agent, pick).await?
     };
-    let mut messages = Vec::new();
-    for slot in &slots {
-        let message = inbox::message_of(core, agent, slot).await?;
-        messages.push(cut(message, slot.history.clone(), ask.max_length));
-    }
+    let cut = |(slot, message): (Slot, Message)| self::cut(slot.at, message, slot.history, ask.max_length);
+    let messages: Vec<FetchedMessage> = found.into_iter().map(cut).collect();
     Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, lease })
 }
 
@@ -243,13 +246,24 @@ pub(crate) async fn acknowledge(
     agent: &AgentName,
     ids: &[MessageId],
 ) -> Result<Vec<Acknowledged>, AckError> {
-    let found = inbox::these(core, agent, ids).await?;
+    // What this process has just fetched is known: looking it up would read the logs for each call.
+    let known: BTreeMap<MessageId, bool> = {
+        let inbox = inboxes.of(agent);
+        let mut inbox = inbox.lock().await;
+        inbox.refresh(core.shared.as_ref(), agent).await?;
+        ids.iter().filter_map(|id| inbox.is_acknowledged(*id).map(|again| (*id, again))).collect()
+    };
+    let others: Vec<MessageId> = ids.iter().filter(|id| !known.contains_key(id)).copied().collect();
+    let found = if others.is_empty() { Vec::new() } else { kept::these(core, agent, &others).await? };
+    let found: BTreeMap<MessageId, bool> = found
+        .into_iter()
+        .map(|kept| (kept.message.id, kept.history.status() == DeliveryStatus::Acknowledged))
+        .chain(known)
+        .collect();
     let mut outcomes = Vec::new();
     for id in ids {
-        match found.iter().find(|(message, _)| message.id == *id) {
-            Some((_, history)) => {
-                outcomes.push(Acknowledged { id: *id, again: history.status() == DeliveryStatus::Acknowledged });
-            }
+        match found.get(id) {
+            Some(again) => outcomes.push(Acknowledged { id: *id, again: *again }),
             None => return Err(AckError::Unknown { id: *id, agent: agent.clone() }),
         }
     }
@@ -294,11 +308,47 @@ pub(crate) async fn lease(
     }
 }
 
+/// Leases what `pick` chooses, and reads it. See [`lease`].
+pub(crate) async fn lease_messages(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
+) -> Result<(Vec<(Slot, Message)>, Option<Lease>, usize), StoreError> {
+    let (slots, lease, waiting) = self::lease(core, inboxes, agent, pick).await?;
+    let found = with_texts(core, inboxes, agent, slots).await?;
+    let lease = lease.and_then(|mut lease| {
+        lease.messages.retain(|id| found.iter().any(|(slot, _)| slot.header.id == *id));
+        (!lease.messages.is_empty()).then_some(lease)
+    });
+    Ok((found, lease, waiting))
+}
+
+/// The whole messages of some slots. One whose entry was damaged is dropped from the inbox, and costs only itself.
+async fn with_texts(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    slots: Vec<Slot>,
+) -> Result<Vec<(Slot, Message)>, StoreError> {
+    let mut found = Vec::new();
+    for slot in slots {
+        match inbox::message_of(core, agent, &slot).await {
+            Ok(message) => found.push((slot, message)),
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::warn!(%agent, id = %slot.header.id, %error, "a damaged message is skipped");
+                inboxes.of(agent).lock().await.lose(slot.header.id);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
 /// Fetches from everything that is kept; unsettled messages are leased like any other mail.
 async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
-    let kept =
-        if ask.newest { inbox::newest(core, agent, ask).await? } else { inbox::oldest(core, agent, ask).await? };
-    let chosen: BTreeSet<MessageId> = kept.iter().map(|(message, _)| message.id).collect();
+    let kept = if ask.newest { kept::newest(core, agent, ask).await? } else { kept::oldest(core, agent, ask).await? };
+    let chosen: BTreeSet<MessageId> = kept.iter().map(|kept| kept.message.id).collect();
     let lease = if ask.peek {
         None
     } else {
@@ -309,9 +359,10 @@ async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &
         self::lease(core, inboxes, agent, pick).await?.1
     };
     // A message that is only peeked at does not count as left out, just as a leased one does not.
-    let unread = kept.iter().filter(|(_, history)| !history.is_settled()).count();
+    let unread = kept.iter().filter(|kept| !kept.history.is_settled()).count();
     let waiting = presence::waiting(core, inboxes, agent).await?.saturating_sub(unread);
-    let messages = kept.into_iter().map(|(message, history)| cut(message, history, ask.max_length)).collect();
+    let cut = |KeptMessage { at, message, history }| self::cut(at, message, history, ask.max_length);
+    let messages = kept.into_iter().map(cut).collect();
     Ok(Fetched { messages, waiting, lease })
 }
 
@@ -336,15 +387,15 @@ fn choose<'a>(slots: impl Iterator<Item = &'a Slot>, ask: &Fetch) -> Vec<Slot> {
 }
 
 /// Cuts a body that is too long, at a character boundary.
-fn cut(mut message: Message, history: DeliveryHistory, max_length: usize) -> FetchedMessage {
+fn cut(at: Position, mut message: Message, history: DeliveryHistory, max_length: usize) -> FetchedMessage {
     let whole = message.body.len();
     if whole <= max_length {
-        return FetchedMessage { message, cut_from: None, history };
+        return FetchedMessage { at, message, cut_from: None, history };
     }
     let mut keep = max_length;
     while !message.body.is_char_boundary(keep) {
         keep -= 1;
     }
     message.body.truncate(keep);
-    FetchedMessage { message, cut_from: Some(whole), history }
+    FetchedMessage { at, message, cut_from: Some(whole), history }
 }

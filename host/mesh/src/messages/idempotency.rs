@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
-use store::{AppendError, Durability, Expect, Position, StoreError};
+use store::{AppendError, Durability, Expect, Position, Seek, StoreError};
 
 use crate::core::Core;
 use crate::messages::Message;
 use crate::messages::inbox::contains;
 use crate::messages::inboxes::Inboxes;
 use crate::names::{AgentName, MessageId};
+use crate::ports::machine::Instant;
 use crate::storage::{index_rule, keys, records};
 
 /// The result of storing a message that may be in the inbox already.
@@ -25,13 +26,46 @@ pub(crate) enum KeyedStore {
     NotOver(MessageId),
 }
 
-/// The idempotency keys in one inbox, as far as this process has read it.
+/// How long a key is known in a store without an index, in milliseconds.
+const KNOWN_FOR: u64 = 24 * 3_600_000;
+
+/// The idempotency keys of the last day in one inbox, as far as this process has read it. Only for a store without an
+/// index: with one, a key is found as long as its message is kept.
 #[derive(Default)]
 pub(crate) struct Keyed {
-    /// How far the inbox has been read.
-    read: Position,
-    /// The first message of each sender and key, and the position after it in the inbox.
-    first: BTreeMap<(AgentName, String), (First, Position)>,
+    read: ReadSince,
+    /// The first message of each sender and key, the position after it in the inbox, and its time.
+    first: BTreeMap<(AgentName, String), (First, Position, Instant)>,
+}
+
+impl Keyed {
+    /// How many keys are held in memory.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.first.len()
+    }
+}
+
+/// Which part of an inbox a process has read.
+#[derive(Default)]
+struct ReadSince {
+    /// The time of the oldest messages; none before the first read.
+    since: Option<Instant>,
+    /// How far.
+    to: Position,
+}
+
+impl ReadSince {
+    /// Goes back if what was read begins later than this time. Returns whether that is so: what is known of it then has
+    /// to be forgotten.
+    async fn begin(&mut self, core: &Core, log: &store::Key, since: Instant) -> Result<bool, StoreError> {
+        if self.since.is_some_and(|known| known <= since) {
+            return Ok(false);
+        }
+        let from = core.shared.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START);
+        (self.since, self.to) = (Some(since), from);
+        Ok(true)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -44,22 +78,18 @@ struct First {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Content(u64);
 
-/// The messages in one inbox, as far as this process has read it while emptying the outbox.
+/// The messages in one inbox since the oldest one in the outbox was written, as far as this process has read it while
+/// emptying the outbox.
 #[derive(Default)]
 pub(crate) struct There {
-    /// How far the inbox has been read.
-    read: Position,
+    read: ReadSince,
     ids: BTreeSet<MessageId>,
-    /// The first message of each sender and key.
-    keyed: BTreeMap<(AgentName, String), First>,
 }
 
-/// The fields of a message that tell its key.
+/// The field of a message that tells it from others.
 #[derive(Deserialize)]
-struct Key {
+struct Id {
     id: MessageId,
-    from: AgentName,
-    idempotency_key: Option<String>,
 }
 
 impl First {
@@ -97,22 +127,21 @@ pub(crate) async fn store_unless_there(
     let there = inboxes.there(&message.to);
     let mut there = there.lock().await;
     loop {
-        let There { read, ids, keyed } = &mut *there;
-        let (end, _) = records::scan(core.shared.as_ref(), &log, *read, |entry| {
-            if let Ok(Key { id, from, idempotency_key }) = serde_json::from_slice::<Key>(&entry.bytes) {
-                ids.insert(id);
-                if let Some(key) = idempotency_key
-                    && let Ok(message) = serde_json::from_slice(&entry.bytes)
-                {
-                    keyed.entry((from, key)).or_insert_with(|| First::of(&message));
-                }
-            }
+        if there.read.begin(core, &log, message.at).await? {
+            there.ids.clear();
+        }
+        let There { read, ids } = &mut *there;
+        let (end, _) = records::scan(core.shared.as_ref(), &log, read.to, |entry| {
+            ids.extend(serde_json::from_slice::<Id>(&entry.bytes).map(|message| message.id));
         })
         .await?;
-        *read = end;
-        let same_key = message.idempotency_key.as_ref().and_then(|key| keyed.get(&(message.from.clone(), key.clone())));
-        let itself = ids.contains(&message.id).then_some(KeyedStore::Before(message.id));
-        if let Some(kept) = itself.or_else(|| same_key.map(|first| first.before(message))) {
+        read.to = end;
+        let kept = match &message.idempotency_key {
+            _ if ids.contains(&message.id) => Some(KeyedStore::Before(message.id)),
+            Some(key) => first_with(core, inboxes, message, key).await?.0.map(|(first, _)| first.before(message)),
+            None => None,
+        };
+        if let Some(kept) = kept {
             core.shared.sync(&log, end).await?;
             return Ok(kept);
         }
@@ -135,13 +164,7 @@ pub(crate) async fn store_once(
     let log = keys::inbox(&message.to);
     let entry = records::json(message);
     loop {
-        let (first, end) = if core.shared.is_indexed() {
-            // The end comes first: whatever is appended after it is noticed by the append below.
-            let end = core.shared.end(&log).await?;
-            (first_with_key(core, &log, &message.from, key).await?, end)
-        } else {
-            first_as_read(core, inboxes, message, key).await?
-        };
+        let (first, end) = first_with(core, inboxes, message, key).await?;
         if let Some((first, end)) = first {
             // It may be there from a try whose sync failed or has not ended in another process.
             core.shared.sync(&log, end).await?;
@@ -153,6 +176,23 @@ pub(crate) async fn store_once(
             Err(AppendError::Store(error)) => return Err(error),
         }
     }
+}
+
+/// The first message with the sender and the key of this one, and the position after it; and where the inbox ended at
+/// that time.
+async fn first_with(
+    core: &Core,
+    inboxes: &Inboxes,
+    message: &Message,
+    key: &str,
+) -> Result<(Option<(First, Position)>, Position), StoreError> {
+    if !core.shared.is_indexed() {
+        return first_as_read(core, inboxes, message, key).await;
+    }
+    // The end comes first: whatever is appended after it is noticed by the caller's append.
+    let log = keys::inbox(&message.to);
+    let end = core.shared.end(&log).await?;
+    Ok((first_with_key(core, &log, &message.from, key).await?, end))
 }
 
 /// The first message of a sender with a key, and the position after it, by the store's index.
@@ -170,26 +210,35 @@ async fn first_with_key(
     }))
 }
 
-/// The same in a store without an index, of which each process reads every entry once; and how far it has read.
+/// The same in a store without an index, of which each process reads every entry of the last day once; and how far it
+/// has read.
 async fn first_as_read(
     core: &Core,
     inboxes: &Inboxes,
     message: &Message,
     key: &str,
 ) -> Result<(Option<(First, Position)>, Position), StoreError> {
-    let keyed = inboxes.keyed(&message.to);
+    let (keyed, log) = (inboxes.keyed(&message.to), keys::inbox(&message.to));
     let mut keyed = keyed.lock().await;
+    let since = Instant(message.at.0.saturating_sub(KNOWN_FOR));
+    if keyed.read.begin(core, &log, since).await? {
+        keyed.first.clear();
+    }
     let Keyed { read, first } = &mut *keyed;
-    let (end, _) = records::scan(core.shared.as_ref(), &keys::inbox(&message.to), *read, |entry| {
+    let (end, _) = records::scan(core.shared.as_ref(), &log, read.to, |entry| {
         if contains(&entry.bytes, b"\"idempotency_key\"")
             && let Ok(message) = serde_json::from_slice::<Message>(&entry.bytes)
             && let Some(key) = message.idempotency_key.clone()
         {
-            let found = || (First::of(&message), entry.next);
+            let found = || (First::of(&message), entry.next, message.at);
             first.entry((message.from.clone(), key)).or_insert_with(found);
         }
     })
     .await?;
-    *read = end;
-    Ok((first.get(&(message.from.clone(), key.to_owned())).copied(), end))
+    read.to = end;
+    // What is older is not known to a process that begins now either.
+    first.retain(|_, (_, _, at)| *at >= since);
+    read.since = Some(since);
+    let found = first.get(&(message.from.clone(), key.to_owned())).map(|(first, after, _)| (*first, *after));
+    Ok((found, end))
 }

@@ -3,20 +3,26 @@
 //! Settled messages are dropped from memory at once, so that a server can follow many inboxes for a long time.
 //! Bodies stay in the store until they are read, except for a few short recent ones.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::{Deserialize, Serialize};
-use store::{AppendError, Durability, Entry, Expect, Key, Position, Seek, Store, StoreError, Term};
+use store::{AppendError, Durability, Entry, Expect, Position, Store, StoreError};
 
 use crate::core::Core;
-use crate::messages::fetch::{Fetch, FetchedMessage};
-use crate::messages::receipt::{DeliveryHistory, Event, Receipt};
-use crate::messages::{Hold, Message, Priority, Trace};
+use crate::messages::Message;
+use crate::messages::checkpoint::{Checkpoint, Cursor, LastEntries, MOST_LISTED, Places, ReadOn, read_on};
+use crate::messages::fetch::FetchedMessage;
+use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, Receipt};
+use crate::messages::slot::Came;
+pub(crate) use crate::messages::slot::{Header, Slot};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
-use crate::storage::{index_rule, keys, records};
+use crate::storage::{keys, records};
+
+/// How many messages that were settled last are known without a lookup: an agent acknowledges what it has just fetched.
+const MOST_RECENT: usize = 512;
+/// After so many settled messages behind an open one, those that no cursor needs are forgotten.
+const MOST_SETTLED: usize = 4096;
 
 /// An inbox as far as this process has read it.
 #[derive(Default)]
@@ -26,148 +32,154 @@ pub(crate) struct Inbox {
     /// Settled messages that come after an unsettled one in the inbox, by position, each with the position of its
     /// first receipt: a process that reads the inbox from there needs those receipts too.
     settled: BTreeMap<Position, Position>,
+    /// The messages that were settled last, and whether each was acknowledged.
+    recent: VecDeque<(MessageId, bool)>,
     /// How far the logs have been read; none before the first refresh.
-    read: Option<Cursor>,
+    read: Option<Places>,
+    /// The last entries that were read.
+    last: LastEntries,
+    /// The last entries that another process read, if it is not known yet whether they are still there.
+    unproven: LastEntries,
+    /// Settled messages before this are not known any more, so open ones before it have to be listed in the cursor.
+    listed_to: Position,
+    /// From where a process without a checkpoint has to read.
+    plain: Places,
     /// Number of damaged entries that were skipped.
     pub(crate) damage: usize,
     /// The cursor as last written, to avoid writing it again unchanged.
     written: Option<Cursor>,
+    /// Whether the stored cursor is wrong, so that it is replaced even by one that reaches less far.
+    is_cursor_void: bool,
 }
 
-/// How many bytes of an inbox are read at a time.
-const STEP: usize = 256 * 1024;
-/// The receipts of more messages than this are read from the first to the last instead of being looked up.
-const MOST_LOOKED_UP: usize = 500;
-/// How many bytes of unsettled messages one inbox keeps in memory, so that recent ones are not read again.
-const TEXTS_KEPT: usize = 16 * 1024;
-
-/// One unsettled message.
-#[derive(Clone, Debug)]
-pub(crate) struct Slot {
-    /// Its position in the inbox log.
-    pub(crate) at: Position,
-    /// The position of its first receipt.
-    first_receipt: Option<Position>,
-    pub(crate) header: Header,
-    pub(crate) history: DeliveryHistory,
-    /// The whole message, if it is short and recent.
-    text: Option<Arc<[u8]>>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Header {
-    pub(crate) id: MessageId,
-    pub(crate) at: Instant,
-    pub(crate) from: AgentName,
-    pub(crate) thread: String,
-    #[serde(default)]
-    pub(crate) priority: Priority,
-    pub(crate) trace: Trace,
-    #[serde(default)]
-    pub(crate) held: Option<Hold>,
-}
-
-impl Header {
-    pub(crate) fn of(message: &Message) -> Header {
-        Header {
-            id: message.id,
-            at: message.at,
-            from: message.from.clone(),
-            thread: message.thread.clone(),
-            priority: message.priority,
-            trace: message.trace,
-            held: message.held.clone(),
-        }
-    }
-}
-
-/// How far the two logs of an inbox have been read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cursor {
-    inbox: Position,
-    receipts: Position,
-}
-
-/// The messages of one read of an inbox.
-#[derive(Default)]
-struct Came {
-    slots: BTreeMap<MessageId, Slot>,
-    /// How many bytes of messages are kept in memory, including these.
-    kept: usize,
-    /// How many entries are not messages.
-    unreadable: usize,
-}
-
-impl Came {
-    fn take(&mut self, entry: &Entry) {
-        let Ok(header) = serde_json::from_slice::<Header>(&entry.bytes) else {
-            self.unreadable += 1;
-            return;
-        };
-        let text = (self.kept + entry.bytes.len() <= TEXTS_KEPT).then(|| Arc::from(entry.bytes.as_slice()));
-        self.kept += text.as_ref().map_or(0, |text: &Arc<[u8]>| text.len());
-        let history = DeliveryHistory::of_stored(header.held.as_ref());
-        let slot = Slot { at: entry.at, first_receipt: None, header, history, text };
-        self.slots.insert(slot.header.id, slot);
-    }
+/// What a reader found of the logs that were read before.
+enum Found {
+    Both,
+    /// The receipts lost their end, or are other ones.
+    InboxAlone,
+    /// The inbox lost its end, or is another one.
+    Neither,
 }
 
 impl Inbox {
+    /// Reads new entries. If a log is not the one that was read before, it is read from its beginning.
+    pub(crate) async fn refresh(&mut self, store: &dyn Store, name: &AgentName) -> Result<(), StoreError> {
+        if self.read.is_none() {
+            self.begin(store, name).await?;
+        }
+        match self.read_new(store, name).await? {
+            Found::Both => return Ok(()),
+            Found::InboxAlone => self.forget_receipts(),
+            Found::Neither => *self = self.anew(),
+        }
+        // From the beginning, a log is what it is.
+        match self.read_new(store, name).await? {
+            Found::Both => Ok(()),
+            Found::InboxAlone | Found::Neither => {
+                *self = self.anew();
+                self.read_new(store, name).await.map(drop)
+            }
+        }
+    }
+
+    /// Begins where the cursor says.
+    async fn begin(&mut self, store: &dyn Store, name: &AgentName) -> Result<(), StoreError> {
+        let found = match records::load::<Cursor>(store, &keys::cursor(name)).await {
+            Ok(found) => found.map(|(_, cursor)| cursor),
+            // The cursor is only a hint: without it everything is read.
+            Err(StoreError::Damaged { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        self.plain = found.as_ref().map_or(Places::default(), |cursor| cursor.plain);
+        self.read = Some(self.plain);
+        if let Some(checkpoint) = found.as_ref().and_then(|cursor| cursor.checkpoint.as_ref()) {
+            self.read = Some(checkpoint.from);
+            self.listed_to = checkpoint.from.inbox;
+            (self.last, self.unproven) = (checkpoint.last, checkpoint.last);
+            self.unsettled = checkpoint.open.iter().map(|open| (open.header.id, Slot::of(open, checkpoint))).collect();
+        }
+        self.written = found;
+        Ok(())
+    }
+
+    /// Everything is read again from the beginning.
+    fn anew(&self) -> Inbox {
+        Inbox { read: Some(Places::default()), damage: self.damage, is_cursor_void: true, ..Inbox::default() }
+    }
+
+    /// All receipts are read again. What was settled stays so.
+    fn forget_receipts(&mut self) {
+        for slot in self.unsettled.values_mut() {
+            slot.history = DeliveryHistory::of_stored(slot.header.held.as_ref());
+            (slot.first_receipt, slot.folded_to) = (None, Position::START);
+        }
+        self.settled.values_mut().for_each(|first| *first = Position::START);
+        let inbox = self.read.unwrap_or_default().inbox;
+        self.read = Some(Places { inbox, receipts: Position::START });
+        self.plain.receipts = Position::START;
+        (self.last.receipt, self.unproven.receipt, self.is_cursor_void) = (None, None, true);
+    }
+
     /// Reads new entries. A receipt is always younger than its message. So if receipts are read before messages,
     /// every message read has either all its receipts here or later ones; if both are read at once, the inbox is
     /// read further if a receipt belongs to a message that is not known here.
-    pub(crate) async fn refresh(&mut self, store: &dyn Store, name: &AgentName) -> Result<(), StoreError> {
-        let from = match self.read {
-            Some(cursor) => cursor,
-            None => match records::load::<Cursor>(store, &keys::cursor(name)).await {
-                Ok(found) => {
-                    self.written = found.map(|(_, cursor)| cursor);
-                    self.written.unwrap_or_default()
-                }
-                // The cursor is only a hint: without it everything is read.
-                Err(StoreError::Damaged { .. }) => Cursor::default(),
-                Err(error) => return Err(error),
-            },
-        };
+    async fn read_new(&mut self, store: &dyn Store, name: &AgentName) -> Result<Found, StoreError> {
+        let from = self.read.unwrap_or_default();
         // Both at once, because servers take a round trip for each read.
         let (inbox, receipts) = (keys::inbox(name), keys::receipts(name));
         let receipts_are_read = AtomicBool::new(false);
         let mut came = Came { kept: self.texts(), ..Came::default() };
-        let (read_receipts, read_messages) = tokio::join!(
+        let mut entries: Vec<(Position, Result<Receipt, serde_json::Error>)> = Vec::new();
+        let LastEntries { message, receipt } = self.unproven;
+        let (receipts, messages) = tokio::join!(
             async {
-                let mut entries = Vec::new();
-                let read = records::scan(store, &receipts, from.receipts, |entry| entries.push(entry)).await?;
+                let take = |entry: &Entry| entries.push((entry.at, serde_json::from_slice(&entry.bytes)));
+                let read = read_on(store, &receipts, from.receipts, receipt, take).await?;
                 receipts_are_read.store(true, Ordering::Relaxed);
-                Ok::<_, StoreError>((entries, read))
+                Ok::<_, StoreError>(read)
             },
             async {
                 let in_order = receipts_are_read.load(Ordering::Relaxed);
-                let read = records::scan(store, &inbox, from.inbox, |entry| came.take(&entry)).await?;
+                let read = read_on(store, &inbox, from.inbox, message, |entry| came.take(entry)).await?;
                 Ok::<_, StoreError>((in_order, read))
             },
         );
-        let (entries, (receipts_end, torn_receipts)) = read_receipts?;
-        let (in_order, (mut inbox_end, mut torn_messages)) = read_messages?;
-        let receipts: Vec<_> =
-            entries.iter().map(|entry| (entry.at, serde_json::from_slice::<Receipt>(&entry.bytes))).collect();
+        let (receipts, (in_order, mut messages)) = (receipts?, messages?);
         let unknown = |receipt: &Receipt| {
             !self.unsettled.contains_key(&receipt.message) && !came.slots.contains_key(&receipt.message)
         };
-        if !in_order && receipts.iter().filter_map(|(_, receipt)| receipt.as_ref().ok()).any(unknown) {
-            let (end, torn) = records::scan(store, &inbox, inbox_end, |entry| came.take(&entry)).await?;
-            inbox_end = end;
-            torn_messages += torn;
+        if !in_order && entries.iter().filter_map(|(_, receipt)| receipt.as_ref().ok()).any(unknown) {
+            let more = read_on(store, &inbox, messages.end, None, |entry| came.take(entry)).await?;
+            let ReadOn { end, torn, last, is_same } = more;
+            messages = ReadOn {
+                end,
+                torn: messages.torn + torn,
+                last: last.or(messages.last),
+                is_same: messages.is_same && is_same,
+            };
         }
+        match (messages.is_same, receipts.is_same) {
+            (true, true) => {}
+            (true, false) => return Ok(Found::InboxAlone),
+            (false, _) => return Ok(Found::Neither),
+        }
+        self.unproven = LastEntries::default();
+        self.last.message = messages.last.or(self.last.message);
+        self.last.receipt = receipts.last.or(self.last.receipt);
         self.unsettled.append(&mut came.slots);
-        self.damage += torn_receipts + torn_messages + came.unreadable;
-        for (at, receipt) in receipts {
+        self.damage += receipts.torn + messages.torn + came.unreadable;
+        for (at, receipt) in entries {
             match receipt {
                 Ok(receipt) => self.take(at, receipt),
                 Err(_) => self.damage += 1,
             }
         }
-        self.read = Some(Cursor { inbox: inbox_end, receipts: receipts_end });
-        Ok(())
+        let read = Places { inbox: messages.end, receipts: receipts.end };
+        self.read = Some(read);
+        if self.settled.len() > MOST_SETTLED {
+            self.forget_settled(read);
+        }
+        Ok(Found::Both)
     }
 
     /// How many bytes of messages are kept in memory.
@@ -176,13 +188,41 @@ impl Inbox {
     }
 
     fn take(&mut self, at: Position, receipt: Receipt) {
-        if let Some(slot) = self.unsettled.get_mut(&receipt.message) {
-            let first_receipt = *slot.first_receipt.get_or_insert(at);
-            slot.history.take(receipt.at, receipt.event);
-            if slot.history.is_settled() {
-                self.settled.insert(slot.at, first_receipt);
-                self.unsettled.remove(&receipt.message);
+        let acknowledged = matches!(receipt.event, Event::Status { status: DeliveryStatus::Acknowledged, .. });
+        let Some(slot) = self.unsettled.get_mut(&receipt.message) else {
+            if acknowledged && let Some(known) = self.recent.iter_mut().find(|(id, _)| *id == receipt.message) {
+                known.1 = true;
             }
+            return;
+        };
+        if at < slot.folded_to {
+            return;
+        }
+        let first_receipt = *slot.first_receipt.get_or_insert(at);
+        slot.history.take(receipt.at, receipt.event);
+        if slot.history.is_settled() {
+            self.settled.insert(slot.at, first_receipt);
+            self.unsettled.remove(&receipt.message);
+            self.recent.push_back((receipt.message, acknowledged));
+            if self.recent.len() > MOST_RECENT {
+                self.recent.pop_front();
+            }
+        }
+    }
+
+    /// Whether a message was acknowledged, if that is known without looking it up.
+    pub(crate) fn is_acknowledged(&self, id: MessageId) -> Option<bool> {
+        if self.unsettled.contains_key(&id) {
+            return Some(false);
+        }
+        self.recent.iter().find(|(recent, _)| *recent == id).map(|(_, acknowledged)| *acknowledged)
+    }
+
+    /// Drops a message that was there and can no longer be read.
+    pub(crate) fn lose(&mut self, id: MessageId) {
+        if self.unsettled.remove(&id).is_some() {
+            self.damage += 1;
+            self.is_cursor_void = true;
         }
     }
 
@@ -203,7 +243,7 @@ impl Inbox {
                 for receipt in receipts {
                     self.take(read.receipts, receipt.clone());
                 }
-                self.read = Some(Cursor { receipts: end, ..read });
+                self.read = Some(Places { receipts: end, ..read });
                 Ok(true)
             }
             Err(AppendError::Moved) => Ok(false),
@@ -214,25 +254,50 @@ impl Inbox {
     /// Writes the cursor, so that the next process need not read settled messages.
     pub(crate) async fn leave_cursor(&mut self, store: &dyn Store, name: &AgentName) {
         let Some(read) = self.read else { return };
-        let inbox = self.unsettled.values().map(|slot| slot.at).min().unwrap_or(read.inbox);
-        self.settled = self.settled.split_off(&inbox);
-        let receipts =
-            self.unsettled.values().filter_map(|slot| slot.first_receipt).chain(self.settled.values().copied());
-        let cursor = Cursor { inbox, receipts: receipts.min().unwrap_or(read.receipts) };
-        if self.written == Some(cursor) {
+        let cursor = self.cursor(read);
+        if self.written.as_ref() == Some(&cursor) {
             return;
         }
+        let is_void = self.is_cursor_void;
         // A concurrent writer's cursor may be older or newer; both are valid hints.
-        let outcome =
-            records::update(store, &keys::cursor(name), Durability::Process, |old: Option<Cursor>| match old {
-                Some(old) if old.inbox >= cursor.inbox && old.receipts >= cursor.receipts => (records::Next::Keep, ()),
-                Some(_) | None => (records::Next::Put(cursor), ()),
-            })
-            .await;
-        match outcome {
-            Ok(()) => self.written = Some(cursor),
+        let newer = |old: Option<Cursor>| match old.filter(|old| old.reaches(&cursor) && !is_void) {
+            Some(_) => (records::Next::Keep, ()),
+            None => (records::Next::Put(cursor.clone()), ()),
+        };
+        match records::update(store, &keys::cursor(name), Durability::Process, newer).await {
+            Ok(()) => (self.written, self.is_cursor_void) = (Some(cursor), false),
             Err(error) => tracing::debug!(agent = %name, %error, "the cursor was not written; it is only a hint"),
         }
+    }
+
+    /// The cursor for what has been read. Open messages before a settled one are listed, so that the next process reads
+    /// only from there on.
+    fn cursor(&mut self, read: Places) -> Cursor {
+        let from = self.forget_settled(read);
+        let mut open: Vec<&Slot> = self.unsettled.values().filter(|slot| slot.at < from.inbox).collect();
+        open.sort_by_key(|slot| slot.at);
+        self.plain = match open.first() {
+            None => from,
+            // Of the settled messages after it, the receipts are not known any more.
+            Some(first) => Places { inbox: first.at, receipts: self.plain.receipts },
+        };
+        Cursor { plain: self.plain, checkpoint: Some(Checkpoint::new(read, from, self.last, &open)) }
+    }
+
+    /// The places from where the next process has to read if it gets a list of the open messages before them. Settled
+    /// messages before them are forgotten.
+    fn forget_settled(&mut self, read: Places) -> Places {
+        let mut open: Vec<&Slot> = self.unsettled.values().collect();
+        open.sort_by_key(|slot| slot.at);
+        let last_settled = self.settled.last_key_value().map_or(Position::START, |(at, _)| *at);
+        let already = open.partition_point(|slot| slot.at < self.listed_to);
+        let listed = open.partition_point(|slot| slot.at < last_settled).min(MOST_LISTED).max(already);
+        let inbox = open.get(listed).map_or(read.inbox, |slot| slot.at);
+        self.listed_to = inbox;
+        self.settled = self.settled.split_off(&inbox);
+        let later = open.iter().skip(listed).filter_map(|slot| slot.first_receipt);
+        let receipts = later.chain(self.settled.values().copied()).min().unwrap_or(read.receipts);
+        Places { inbox, receipts }
     }
 
     /// Unsettled messages that nobody presents and no session was given, most urgent first, then oldest first.
@@ -260,123 +325,8 @@ pub(crate) async fn message_of(core: &Core, name: &AgentName, slot: &Slot) -> Re
 }
 
 /// A message as it is about to be presented.
-pub(crate) async fn to_present(core: &Core, name: &AgentName, slot: &Slot) -> Result<FetchedMessage, StoreError> {
-    let message = message_of(core, name, slot).await?;
-    Ok(FetchedMessage { message, cut_from: None, history: slot.history.clone() })
-}
-
-/// The messages with these ids and their histories, in the order of the inbox. Ids that are not in it are left out.
-pub(crate) async fn these(
-    core: &Core,
-    name: &AgentName,
-    ids: &[MessageId],
-) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
-    let terms: Vec<Term> = ids.iter().map(|id| index_rule::of_message(*id)).collect();
-    let entries = core.shared.find(&keys::inbox(name), &terms).await?;
-    let mut messages: Vec<Message> = Vec::new();
-    for message in entries.iter().filter_map(|entry| serde_json::from_slice::<Message>(&entry.bytes).ok()) {
-        if ids.contains(&message.id) && messages.iter().all(|earlier| earlier.id != message.id) {
-            messages.push(message);
-        }
-    }
-    with_histories(core, name, messages).await
-}
-
-/// One message of an inbox and its delivery history; none if it is not there.
-pub(crate) async fn one_of(
-    core: &Core,
-    name: &AgentName,
-    id: MessageId,
-) -> Result<Option<(Message, DeliveryHistory)>, StoreError> {
-    Ok(these(core, name, &[id]).await?.pop())
-}
-
-/// The newest messages of an inbox that are wanted, settled or not, in the order of the inbox.
-pub(crate) async fn newest(
-    core: &Core,
-    name: &AgentName,
-    ask: &Fetch,
-) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
-    let log = keys::inbox(name);
-    let floor = first_since(core, &log, ask.since).await?;
-    let mut before = core.shared.end(&log).await?;
-    let mut messages: Vec<Message> = Vec::new();
-    while messages.len() < ask.limit {
-        let batch = core.shared.read_back(&log, before, STEP).await?;
-        messages.extend(batch.entries.iter().rev().filter_map(|entry| wanted(ask, entry)));
-        if batch.at_end || batch.next <= floor || batch.next >= before {
-            break;
-        }
-        before = batch.next;
-    }
-    messages.truncate(ask.limit);
-    messages.reverse();
-    with_histories(core, name, messages).await
-}
-
-/// The oldest messages of an inbox that are wanted, settled or not, in the order of the inbox.
-pub(crate) async fn oldest(
-    core: &Core,
-    name: &AgentName,
-    ask: &Fetch,
-) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
-    let log = keys::inbox(name);
-    let mut from = first_since(core, &log, ask.since).await?;
-    let mut messages: Vec<Message> = Vec::new();
-    while messages.len() < ask.limit {
-        let batch = core.shared.read(&log, from, STEP).await?;
-        messages.extend(batch.entries.iter().filter_map(|entry| wanted(ask, entry)));
-        if batch.at_end || batch.next == from {
-            break;
-        }
-        from = batch.next;
-    }
-    messages.truncate(ask.limit);
-    with_histories(core, name, messages).await
-}
-
-fn wanted(ask: &Fetch, entry: &Entry) -> Option<Message> {
-    let message: Message = serde_json::from_slice(&entry.bytes).ok()?;
-    ask.wants(&Header::of(&message)).then_some(message)
-}
-
-/// A position before which no message is of that time or later.
-async fn first_since(core: &Core, log: &Key, since: Option<Instant>) -> Result<Position, StoreError> {
-    match since {
-        Some(since) => Ok(core.shared.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START)),
-        None => Ok(Position::START),
-    }
-}
-
-/// Messages of an inbox with what its receipts say of each.
-async fn with_histories(
-    core: &Core,
-    name: &AgentName,
-    messages: Vec<Message>,
-) -> Result<Vec<(Message, DeliveryHistory)>, StoreError> {
-    let log = keys::receipts(name);
-    let mut histories: BTreeMap<MessageId, DeliveryHistory> =
-        messages.iter().map(|message| (message.id, DeliveryHistory::of_stored(message.held.as_ref()))).collect();
-    let mut take = |entry: &Entry| {
-        if let Ok(receipt) = serde_json::from_slice::<Receipt>(&entry.bytes)
-            && let Some(history) = histories.get_mut(&receipt.message)
-        {
-            history.take(receipt.at, receipt.event);
-        }
-    };
-    if messages.len() > MOST_LOOKED_UP {
-        records::scan(core.shared.as_ref(), &log, Position::START, |entry| take(&entry)).await?;
-    } else {
-        let terms: Vec<Term> = messages.iter().map(|message| index_rule::of_message(message.id)).collect();
-        core.shared.find(&log, &terms).await?.iter().for_each(take);
-    }
-    Ok(messages
-        .into_iter()
-        .map(|message| {
-            let history = histories.get(&message.id).cloned().unwrap_or_default();
-            (message, history)
-        })
-        .collect())
+pub(crate) fn presented((slot, message): (Slot, Message)) -> FetchedMessage {
+    FetchedMessage { at: slot.at, message, cut_from: None, history: slot.history }
 }
 
 /// Appends an event to the receipts of these messages.

@@ -1,18 +1,21 @@
 //! Messages: how they are sent, stored, fetched and acknowledged, and their delivery history.
 
 pub(crate) mod address;
+pub(crate) mod checkpoint;
 pub(crate) mod envelope;
 pub(crate) mod fetch;
 pub(crate) mod hand_over;
 pub(crate) mod idempotency;
 pub(crate) mod inbox;
 pub(crate) mod inboxes;
+pub(crate) mod kept;
 pub(crate) mod message;
 pub(crate) mod outbox;
 pub mod protocol;
 pub mod receipt;
 pub(crate) mod retention;
 pub(crate) mod send;
+pub(crate) mod slot;
 pub(crate) mod status;
 pub(crate) mod wait;
 pub(crate) mod wake;

@@ -140,7 +140,7 @@ pub enum Event {
 }
 
 /// A hand-over that nothing has proven yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandOver {
     /// The session whose hook carried the message.
     pub session: SessionRef,
@@ -151,38 +151,62 @@ pub struct HandOver {
 }
 
 /// A status that a message reached.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reached {
     /// When it was reached.
     pub at: Instant,
     /// The route that proved it.
     pub route: String,
     /// The evidence, in the route's own terms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<serde_json::Value>,
 }
 
-/// A message's delivery history with one recipient: the fold of its receipts.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The right of one presenter to present a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DisplayLease {
+    /// The id of the lease.
+    pub id: String,
+    /// When it was taken.
+    pub since: Instant,
+    /// When it lapses by itself.
+    pub until: Instant,
+}
+
+/// A message's delivery history with one recipient: the fold of its receipts. The cursor of an inbox keeps those of open
+/// messages (`messages/checkpoint.rs`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct DeliveryHistory {
     /// Every status it reached, each with its first evidence.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reached: BTreeMap<DeliveryStatus, Reached>,
-    /// The current lease: its id, and when it lapses.
-    pub lease: Option<(String, Instant)>,
+    /// The current lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease: Option<DisplayLease>,
     /// The session to which it was handed over, while it is not known whether a model request held it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub handed: Option<HandOver>,
     /// Why it waits again after it was handed over.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_back: Option<String>,
     /// Its text has gone out, or may have. See [`DeliveryHistory::may_repeat`].
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub went_out: bool,
     /// Why waking stopped, if it did. See [`DeliveryHistory::held`] for now.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
     /// Whether it expired.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expired: bool,
     /// Why no route can deliver it, if none can.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub undeliverable: Option<String>,
     /// Routes that did not take it, with reason and time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<(String, String, Instant)>,
     /// Every route that was tried: how often, and when last.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub tried: BTreeMap<String, (u32, Instant)>,
 }
 
@@ -223,7 +247,7 @@ impl DeliveryHistory {
             }
             Event::Leased { lease, until } => {
                 self.went_out |= self.lease.is_some();
-                self.lease = Some((lease, until));
+                self.lease = Some(DisplayLease { id: lease, since: at, until });
             }
             Event::HandedOver { session, route } => {
                 self.lease = None;
@@ -240,7 +264,7 @@ impl DeliveryHistory {
                 self.taken_back = Some(reason);
             }
             Event::Released { lease } => {
-                if self.lease.as_ref().is_some_and(|(held, _)| *held == lease) {
+                if self.lease.as_ref().is_some_and(|held| held.id == lease) {
                     self.lease = None;
                 }
             }
@@ -279,7 +303,16 @@ impl DeliveryHistory {
 
     /// Whether a presenter holds a lease on it now.
     pub fn is_leased(&self, now: Instant) -> bool {
-        self.lease.as_ref().is_some_and(|(_, until)| now < *until)
+        self.lease.as_ref().is_some_and(|lease| lease.lasts(now))
+    }
+}
+
+impl DisplayLease {
+    /// Whether it lasts at this time. One that begins later than it is long was taken by a clock that has stepped back
+    /// since: it would hide the message until that time comes again.
+    fn lasts(&self, now: Instant) -> bool {
+        let length = self.until.since(self.since);
+        now < self.until && self.since.since(now) <= length
     }
 }
 

@@ -9,6 +9,7 @@ use store::{Durability, Key, Position, Seek, Store, StoreError};
 use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::messages::address;
+use crate::messages::fetch;
 use crate::messages::inbox;
 use crate::messages::inbox::Header;
 use crate::messages::inboxes::Inboxes;
@@ -110,7 +111,11 @@ async fn expire(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), 
         let old = |at| now.since(at) >= core.limits.expire_after;
         inbox.unsettled.values().filter(|slot| old(slot.header.at)).map(|slot| slot.header.id).collect()
     };
-    inbox::receipt(core, name, &expired, &Event::Expired, Durability::Process).await
+    if expired.is_empty() {
+        return Ok(());
+    }
+    inbox::receipt(core, name, &expired, &Event::Expired, Durability::Process).await?;
+    fetch::tidy(core, inboxes, name).await
 }
 
 /// The position of the first message that is not settled, or the end of the inbox.

@@ -16,6 +16,7 @@ use crate::messages::address;
 use crate::messages::idempotency;
 use crate::messages::idempotency::KeyedStore;
 use crate::messages::inbox;
+use crate::messages::kept;
 use crate::messages::outbox;
 use crate::messages::outbox::OutboxState;
 use crate::messages::receipt::{DeliveryStatus, Event};
@@ -458,16 +459,16 @@ pub(crate) async fn known_message(
     asker: &AgentName,
     id: MessageId,
 ) -> Result<Option<Message>, StoreError> {
-    if let Some((message, _)) = inbox::one_of(core, asker, id).await? {
-        return Ok(Some(message));
+    if let Some(kept) = kept::one_of(core, asker, id).await? {
+        return Ok(Some(kept.message));
     }
     let mut owners = recipients_of(core, asker, id).await?;
     if owners.is_empty() && sight == Sight::All {
         owners = address::names(core).await?;
     }
     for owner in owners {
-        if let Some((message, _)) = inbox::one_of(core, &owner, id).await? {
-            return Ok(Some(message));
+        if let Some(kept) = kept::one_of(core, &owner, id).await? {
+            return Ok(Some(kept.message));
         }
     }
     Ok(None)

@@ -15,8 +15,8 @@ use crate::commands::order;
 use crate::core::Core;
 use crate::messages::Message;
 use crate::messages::address;
-use crate::messages::inbox;
 use crate::messages::inboxes::Inboxes;
+use crate::messages::kept::{self, KeptMessage};
 use crate::messages::outbox;
 use crate::messages::receipt::RecipientStatus;
 use crate::messages::send;
@@ -215,7 +215,7 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
 async fn histories(core: &Core, owners: &[AgentName], id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
     let mut status: Option<MessageStatus> = None;
     for owner in owners {
-        if let Some((message, history)) = inbox::one_of(core, owner, id).await? {
+        if let Some(KeptMessage { message, history, .. }) = kept::one_of(core, owner, id).await? {
             let recipient = RecipientStatus { to: owner.clone(), stored: message.at, history };
             match &mut status {
                 Some(status) => status.recipients.push(recipient),

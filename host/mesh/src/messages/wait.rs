@@ -26,8 +26,8 @@ impl MailWatch<'_> {
             let inbox = self.mesh.inboxes.of(&self.agent);
             let inbox = inbox.lock().await;
             let now = self.mesh.core.machine.now();
-            let slots = inbox.unsettled.values().filter(|slot| slot.history.is_leased(now) && ask.takes(slot));
-            slots.filter_map(|slot| slot.history.lease.as_ref()).map(|(_, until)| until.since(now)).min()
+            let slots = inbox.unsettled.values().filter(|slot| slot.history.is_leased(now) && ask.takes(slot, now));
+            slots.filter_map(|slot| slot.history.lease.as_ref()).map(|lease| lease.until.since(now)).min()
         };
         match lapse {
             Some(lapse) => {

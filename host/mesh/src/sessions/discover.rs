@@ -103,11 +103,7 @@ pub(crate) async fn find_sessions(
         Some(name) => vec![name.to_owned()],
         None => core.harnesses.names(),
     };
-    let mut kept = Vec::new();
-    for view in record::sessions(core).await? {
-        // The view hides the route hint, which delivery needs.
-        kept.extend(record::session_record(core, &view.record.session).await?.map(|record| (record, view.activity)));
-    }
+    let kept = record::live_sessions(core).await?;
     let mut all = Vec::new();
     let mut faults = Vec::new();
     for name in names {

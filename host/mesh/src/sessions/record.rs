@@ -25,7 +25,14 @@ pub struct SessionView {
 }
 
 pub(crate) async fn sessions(core: &Core) -> Result<Vec<SessionView>, StoreError> {
-    let mut views = Vec::new();
+    let live = live_sessions(core).await?.into_iter();
+    let view = |(record, activity)| SessionView { record: SessionRecord { route_hint: None, ..record }, activity };
+    Ok(live.map(view).collect())
+}
+
+/// The records of live sessions with their route hints, which must not be shown, and their activity.
+pub(crate) async fn live_sessions(core: &Core) -> Result<Vec<(SessionRecord, Activity)>, StoreError> {
+    let mut live = Vec::new();
     for key in core.local.list(&keys::sessions()).await? {
         let (revision, record) = match records::load::<SessionRecord>(core.local.as_ref(), &key).await {
             Ok(Some(found)) => found,
@@ -45,10 +52,10 @@ pub(crate) async fn sessions(core: &Core) -> Result<Vec<SessionView>, StoreError
             }
             archive::put_away(core, revision, &record).await;
         } else {
-            views.push(SessionView { record: SessionRecord { route_hint: None, ..record }, activity });
+            live.push((record, activity));
         }
     }
-    Ok(views)
+    Ok(live)
 }
 
 pub(crate) async fn session(core: &Core, session: &SessionRef) -> Result<Option<SessionView>, StoreError> {

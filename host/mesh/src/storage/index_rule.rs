@@ -62,7 +62,7 @@ impl IndexRule for MeshIndexRule {
 
 /// The term of everything about a message.
 pub(crate) fn of_message(id: MessageId) -> Term {
-    Term::growing(id.to_string())
+    Term::growing(id.to_string()).since(id.0.timestamp_ms())
 }
 
 /// The term of the messages with an idempotency key, from any sender: the key as it is written.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use store::{AppendError, Durability, Entry, Expect, Key, Position, Store, StoreError, SwapError};
 
-use crate::messages::inbox::{Cursor, Header};
+use crate::messages::checkpoint::Cursor;
+use crate::messages::inbox::Header;
 use crate::names::AgentName;
 use crate::storage::{keys, records};
 
@@ -87,14 +88,15 @@ pub async fn contents(store: &dyn Store) -> Result<Contents, StoreError> {
     Ok(contents)
 }
 
-/// Every entry of a log, in order, and how many damaged stretches were skipped.
-pub async fn entries(store: &dyn Store, log: &Key) -> Result<(Vec<Vec<u8>>, usize), StoreError> {
-    let mut reader = Reader::new(store, log, Position::START);
-    let mut entries = Vec::new();
-    while let Some(entry) = reader.next().await? {
-        entries.push(entry.bytes);
-    }
-    Ok((entries, reader.damaged))
+/// Some entries of a log from a position on, without what is damaged, and where to read on; none at its end.
+pub async fn some_entries(
+    store: &dyn Store,
+    log: &Key,
+    from: Position,
+) -> Result<Option<(Vec<Entry>, Position)>, StoreError> {
+    let batch = store.read(log, from, STEP).await?;
+    let is_done = batch.entries.is_empty() && (batch.at_end || batch.next == from);
+    Ok((!is_done).then_some((batch.entries, batch.next)))
 }
 
 /// Copies a mesh to another store. Deletes nothing from the source.
@@ -345,6 +347,15 @@ mod tests {
     use store::memory::{Fault, MemoryStore, Tail};
 
     use super::*;
+
+    async fn entries(store: &dyn Store, log: &Key) -> Result<(Vec<Vec<u8>>, usize), StoreError> {
+        let mut reader = Reader::new(store, log, Position::START);
+        let mut entries = Vec::new();
+        while let Some(entry) = reader.next().await? {
+            entries.push(entry.bytes);
+        }
+        Ok((entries, reader.damaged))
+    }
 
     /// A mesh with an agent, a sender with no other data, a reservation and a cursor.
     async fn mesh() -> MemoryStore {

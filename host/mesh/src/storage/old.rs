@@ -34,7 +34,9 @@ pub(crate) async fn old_part(
     needed: Option<Position>,
     is_old: impl Fn(&[u8]) -> bool + Send + Sync,
 ) -> Result<OldPart, StoreError> {
-    let Some(found) = store.seek(log, Seek::Time(keep_from.0)).await? else {
+    // Servers seek only roughly, and do not know the bytes before it.
+    let sought = if store.is_indexed() { store.seek(log, Seek::Time(keep_from.0)).await? } else { None };
+    let Some(found) = sought else {
         return read_until_kept(store, log, Position::START, needed, &is_old).await;
     };
     if let Some(needed) = needed.filter(|needed| *needed < found) {

@@ -67,13 +67,13 @@ async fn check(fault: Option<(u64, Fault)>, tail: Option<Tail>) {
         let found = after.mesh.agent(&name(registered)).await.expect("readable");
         assert!(found.is_some(), "{fault:?} {tail:?}: {registered} is gone");
     }
-    let kept = crate::messages::inbox::oldest(&after.mesh.core, &name("bob"), &crate::tests::everything())
+    let kept = crate::messages::kept::oldest(&after.mesh.core, &name("bob"), &crate::tests::everything())
         .await
         .expect("readable");
     for (id, body) in &promised.sent {
-        let copies: Vec<_> = kept.iter().filter(|(message, _)| message.body == *body).collect();
+        let copies: Vec<_> = kept.iter().filter(|kept| kept.message.body == *body).collect();
         assert!(
-            copies.iter().any(|(message, _)| message.id == *id),
+            copies.iter().any(|kept| kept.message.id == *id),
             "{fault:?} {tail:?}: {body} was answered and is gone"
         );
         // A failed message may be stored too: its sender was told that this is unknown.
@@ -83,8 +83,12 @@ async fn check(fault: Option<(u64, Fault)>, tail: Option<Tail>) {
     // sender was told that it is not safe.
     let answered = |id: &&MessageId| promised.sent.iter().any(|(sent, _)| sent == *id);
     for id in promised.acknowledged.iter().filter(answered) {
-        let (_, history) = kept.iter().find(|(message, _)| message.id == *id).expect("an acknowledged message is kept");
-        assert_eq!(history.status(), DeliveryStatus::Acknowledged, "{fault:?} {tail:?}: an acknowledgement is gone");
+        let kept = kept.iter().find(|kept| kept.message.id == *id).expect("an acknowledged message is kept");
+        assert_eq!(
+            kept.history.status(),
+            DeliveryStatus::Acknowledged,
+            "{fault:?} {tail:?}: an acknowledgement is gone"
+        );
     }
 }
 
@@ -128,10 +132,10 @@ async fn a_keyed_message_that_is_sent_again_is_on_disk_before_it_is_called_a_dup
         let found = if sent.recipients[0].duplicate { "the first" } else { "the second" };
         assert_eq!(found, stored_by, "{fault:?}");
         let after = World { store: std::sync::Arc::new(world.store.crash(Tail::Lost)), ..world }.another_process();
-        let kept = crate::messages::inbox::oldest(&after.mesh.core, &name("bob"), &crate::tests::everything())
+        let kept = crate::messages::kept::oldest(&after.mesh.core, &name("bob"), &crate::tests::everything())
             .await
             .expect("readable");
-        let kept: Vec<_> = kept.iter().map(|(message, _)| message.id).collect();
+        let kept: Vec<_> = kept.iter().map(|kept| kept.message.id).collect();
         assert_eq!(kept, [sent.id], "{fault:?}: what was answered outlasts the loss of power");
     }
 }

@@ -51,6 +51,19 @@ async fn what_is_leased_and_not_confirmed_is_presented_again_after_a_while() {
 }
 
 #[tokio::test]
+async fn a_lease_hides_a_message_no_longer_than_it_was_asked_for_if_the_clock_steps_back() {
+    let world = World::new();
+    world.joined("bob").await;
+    world.say("bob", "hello").await;
+    let lost = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
+    world.machine.go_back(Limits::default().lease / 2);
+    assert_eq!(world.fetch("bob").await, "", "a small difference of clocks ends no lease");
+    world.machine.go_back(24 * 3_600_000);
+    assert_eq!(world.fetch("bob").await, "hello", "its end is a day away");
+    drop(lost);
+}
+
+#[tokio::test]
 async fn a_peek_changes_nothing() {
     let world = World::new();
     world.joined("bob").await;

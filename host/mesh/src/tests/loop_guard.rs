@@ -1,5 +1,7 @@
 //! The loop guard: it stops two agents that wake each other, until a user writes.
 
+use store::Store as _;
+
 use super::{World, draft, name};
 use crate::messages::Trace;
 use crate::names::MessageId;
@@ -142,4 +144,15 @@ async fn an_older_message_makes_no_chain_shorter_and_a_newer_chain_takes_its_pla
             "after {given:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_damaged_note_of_what_an_agent_works_on_stops_neither_its_mail_nor_its_user() {
+    let (world, alice, _) = two_sessions(LoopLimits::default()).await;
+    let key = crate::storage::keys::work(&name("bob"));
+    world.store.swap(&key, None, Some(b"[7]"), store::Durability::Process).await.expect("written");
+    world.send(&alice, "bob", draft("hello")).await.expect("sent");
+    assert_eq!(world.shown("s2", "prompt").await, "hello");
+    world.send(&session_call("s2", "s2"), "alice", draft("and back")).await.expect("sent");
+    assert_eq!(world.fetch("alice").await, "and back");
 }

@@ -1,7 +1,9 @@
 //! The mesh over the memory store, described in sentences. Only `World` calls the API.
 
 mod archive;
+mod checkpoint;
 mod cleanup;
+mod counted;
 mod delivery;
 mod edits;
 mod faults;
@@ -153,7 +155,7 @@ impl World {
             for (status, reached) in &recipient.history.reached {
                 words.push(format!("{} by {}", status.as_str(), reached.route));
             }
-            if recipient.history.held(self.machine.now()).is_some() {
+            if recipient.history.held(crate::ports::machine::Machine::now(self.machine.as_ref())).is_some() {
                 words.push("held".to_owned());
             }
             for (route, ..) in &recipient.history.refused {

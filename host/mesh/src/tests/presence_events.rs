@@ -172,10 +172,10 @@ async fn whoever_wishes_to_know_gets_one_message_for_each_wish() {
         }
         one.looks().await;
     }
-    let all = crate::messages::inbox::oldest(&world.mesh.core, &name("alice"), &crate::tests::everything())
+    let all = crate::messages::kept::oldest(&world.mesh.core, &name("alice"), &crate::tests::everything())
         .await
         .expect("readable");
-    let first = &all.first().expect("a message").0;
+    let first = &all.first().expect("a message").message;
     assert_eq!(
         (first.from.as_str(), first.body.as_str()),
         ("shell", "bob is away: nothing heard for 10 min. You asked to be told when it is no longer here.")

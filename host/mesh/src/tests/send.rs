@@ -122,10 +122,10 @@ async fn what_is_left_blank_was_not_said() {
     let first = world.send(&alice, "bob", blank()).await.expect("sent");
     let second = world.send(&alice, "bob", blank()).await.expect("sent");
     assert_eq!((&first.thread, &second.thread), (&first.id.to_string(), &second.id.to_string()), "two conversations");
-    let kept = crate::messages::inbox::oldest(&world.mesh.core, &name("bob"), &crate::tests::everything())
+    let kept = crate::messages::kept::oldest(&world.mesh.core, &name("bob"), &crate::tests::everything())
         .await
         .expect("readable");
-    let said = |(message, _): &(crate::messages::Message, _)| (message.subject.clone(), message.tags.clone());
+    let said = |kept: &crate::messages::kept::KeptMessage| (kept.message.subject.clone(), kept.message.tags.clone());
     assert_eq!(said(&kept[0]), ("hello".to_owned(), vec!["review".to_owned()]));
 }
 
@@ -144,10 +144,10 @@ async fn a_keyed_sending_that_broke_off_is_completed_under_one_id_and_noted_once
         assert_eq!((again.id, &again.thread), (first.id, &first.thread));
     }
     for recipient in ["bob", "carol"] {
-        let kept = crate::messages::inbox::oldest(&world.mesh.core, &name(recipient), &crate::tests::everything())
+        let kept = crate::messages::kept::oldest(&world.mesh.core, &name(recipient), &crate::tests::everything())
             .await
             .expect("readable");
-        let kept: Vec<_> = kept.iter().map(|(message, _)| (message.id, message.thread.clone())).collect();
+        let kept: Vec<_> = kept.iter().map(|kept| (kept.message.id, kept.message.thread.clone())).collect();
         assert_eq!(kept, [(first.id, first.thread.clone())], "{recipient}");
     }
     let event_log = world.mesh.event_log(store::Position::START).await.expect("readable");
@@ -269,5 +269,21 @@ async fn a_client_that_fetches_by_itself_is_sent_any_number_and_nothing_is_held(
     for _ in 0..crate::LoopLimits::default().pair + 1 {
         let sent = world.send(&alice, "bob", draft("x")).await.expect("sent");
         assert_eq!((sent.recipients[0].status, sent.recipients[0].held.as_deref()), (DeliveryStatus::Stored, None));
+    }
+}
+
+#[tokio::test]
+async fn keys_that_a_process_holds_in_memory_are_those_of_a_day() {
+    let world = World::new();
+    world.joined("bob").await;
+    let keyed = |key: u32| Draft { idempotency_key: Some(format!("k{key}")), ..draft("x") };
+    for day in 0..3 {
+        for key in 0..10 {
+            world.send(&shell_call(None), "bob", keyed(day * 10 + key)).await.expect("sent");
+        }
+        let again = world.send(&shell_call(None), "bob", keyed(day * 10)).await.expect("sent");
+        assert!(again.recipients[0].duplicate, "a key of today is known");
+        assert_eq!(world.mesh.inboxes.keyed(&name("bob")).lock().await.len(), 10);
+        world.machine.pass(25 * 3_600_000);
     }
 }

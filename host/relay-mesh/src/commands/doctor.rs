@@ -8,9 +8,10 @@ use crate::command::CommandSpec;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors;
-use crate::errors::CommandError;
+use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::{Show, printable};
+use crate::setup::doctor::data_folder::Mending;
 use crate::setup::doctor::{data_folder, examine, server, servers, wake};
 use crate::setup::place::Place;
 use crate::setup::shapes::Proof;
@@ -22,6 +23,7 @@ use crate::setup::shapes::Proof;
     relay-mesh doctor claude-code --project .\n  \
     relay-mesh doctor --wake alice\n  \
     relay-mesh doctor --store\n  \
+    relay-mesh doctor --store --fix\n  \
     relay-mesh doctor --store nats://10.0.0.7:4222\n\n\
     With `--store` only the store is checked: the configured one, or the one you name. What is missing on a server is \
     created, if the login is allowed to.\n\n\
@@ -31,6 +33,9 @@ pub(crate) struct Args {
     harness: Option<String>,
     #[command(flatten)]
     place: Place,
+    /// With `--store`: set damaged records aside, in `damaged` of the data folder, so that everything works without them
+    #[arg(long)]
+    fix: bool,
     /// Send a test message to the agent of this session (or to an agent, by its name) and print each status it reaches
     #[arg(long, value_name = "SESSION")]
     wake: Option<String>,
@@ -43,6 +48,14 @@ impl CommandSpec for Args {
     const ALLOWS_BARE_STORE: bool = true;
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        if self.fix && !context.speaks_of_store {
+            return Err(CommandError::from(Failure {
+                what: "`--fix` is about the store".to_owned(),
+                hint: Some("write `relay-mesh doctor --store --fix`".to_owned()),
+                exit: Exit::Usage,
+                source: None,
+            }));
+        }
         let context = &context.at(self.place.folder(&context.workdir)?);
         let mut worst = Severity::Ok;
         let mut tell = |proof: Proof| {
@@ -65,7 +78,8 @@ impl CommandSpec for Args {
             }
         }
         if context.speaks_of_store {
-            for finding in data_folder::damage(dir) {
+            let mending = if self.fix { Mending::SetAside } else { Mending::Look };
+            for finding in data_folder::damage(dir, mending) {
                 tell(Proof::new("data folder", None, finding))?;
             }
             return Ok(outcome(worst));

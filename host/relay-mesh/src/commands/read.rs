@@ -144,7 +144,7 @@ async fn print(
     fetched: Fetched,
 ) -> Result<(), CommandError> {
     let Fetched { mut messages, waiting, lease } = fetched;
-    messages.sort_by_key(|fetched| (fetched.message.at, fetched.message.id));
+    messages.sort_by_key(|fetched| fetched.at);
     let ids: Vec<MessageId> = messages.iter().map(|fetched| fetched.message.id).collect();
     let shape = MailShape {
         agent: agent.to_string(),

@@ -17,6 +17,7 @@ use store::{Hold, Key, StoreError};
 
 use crate::compose::Open;
 use crate::config::Settings;
+use crate::server::background;
 use data_files::DataFolder;
 pub(crate) use sweep::Swept;
 
@@ -57,6 +58,11 @@ pub(crate) async fn clean_up(
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(open.machine.now().0);
     let keep = Duration::from_millis(settings.keep.value);
     let files = sweep::sweep(&folder, keep, now, dry_run);
+    if dry_run == DryRun::No
+        && let Err(error) = background::rotate_log(&folder.root)
+    {
+        tracing::debug!(%error, "the server's log stays as long as it is");
+    }
     // An adapter that is away for a while, as one in a folder that another shell names, keeps what it noted for longer.
     let longer = keep.max(Duration::from_millis(settings.expire_after.value));
     let adapters = open.adapters.clean_up(&folder.root, (longer, now), dry_run).await?;

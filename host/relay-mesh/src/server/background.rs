@@ -27,6 +27,26 @@ pub(crate) fn log_path(dir: &Path) -> PathBuf {
     dir.join("server.log")
 }
 
+/// Bytes of the log beyond which it is moved away.
+const LOG_LENGTH: u64 = 4 << 20;
+
+/// Moves a log that has become long to `server.log.1`, in the place of the one before. The server goes on writing to the
+/// same file, at its new end: a line that it writes in between may be lost.
+pub(crate) fn rotate_log(dir: &Path) -> io::Result<()> {
+    let log = log_path(dir);
+    match std::fs::metadata(&log) {
+        Ok(found) if found.len() > LOG_LENGTH => {}
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    // Copied under another name first: a process that is killed leaves the old copy or the new one.
+    let draft = dir.join("server.log.new");
+    std::fs::copy(&log, &draft)?;
+    std::fs::rename(&draft, dir.join("server.log.1"))?;
+    OpenOptions::new().write(true).open(&log)?.set_len(0)
+}
+
 /// Starts `relay-mesh serve` in its own session, and returns once it answers.
 pub(crate) async fn start(
     dir: &Path,
@@ -34,6 +54,7 @@ pub(crate) async fn start(
     machine: &dyn Machine,
 ) -> Result<ServerRecord, ServerError> {
     let log = log_path(dir);
+    rotate_log(dir).map_err(ServerError::Spawn)?;
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(ServerError::Spawn)?;
     let began_at = file.metadata().map_err(ServerError::Spawn)?.len();
     let mut child = spawn(arguments, file).map_err(ServerError::Spawn)?;
@@ -101,4 +122,32 @@ fn last_words(log: &Path, from: u64) -> Option<String> {
     file.take(LOG_TAIL).read_to_string(&mut text).ok()?;
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     (!lines.is_empty()).then(|| lines.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_long_log_is_moved_away_and_its_writer_goes_on() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (dir, log) = (folder.path(), log_path(folder.path()));
+        rotate_log(dir).expect("there is none");
+        let mut writer = OpenOptions::new().append(true).create(true).open(&log).expect("opened");
+        writer.write_all(b"short\n").expect("written");
+        rotate_log(dir).expect("looked at");
+        assert!(!dir.join("server.log.1").exists(), "a short log stays");
+        let length = usize::try_from(LOG_LENGTH).expect("it fits");
+        for round in [b"a", b"b"] {
+            writer.write_all(&round.repeat(length + 1)).expect("written");
+            rotate_log(dir).expect("rotated");
+            assert!(fs::read(dir.join("server.log.1")).expect("kept").ends_with(round));
+            assert_eq!(fs::metadata(&log).expect("there").len(), 0);
+        }
+        writer.write_all(b"on\n").expect("written");
+        assert_eq!(fs::read_to_string(&log).expect("text"), "on\n", "at the new end, without a hole");
+    }
 }

@@ -179,6 +179,10 @@ impl Glance {
         match opened.and_then(|opened| value::read_all(opened, bytes)) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::ISDIR) => {
+                let why = "it is a folder".to_owned();
+                return Ok(Some(Err(value::damaged(&self.path.join(file), why))));
+            }
             Err(error) => return Err(StoreError::io("could not read", &self.path.join(file))(error.into())),
         }
         let understood = value::understood(bytes).map_err(|why| value::damaged(&self.path.join(file), why));

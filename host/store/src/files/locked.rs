@@ -46,6 +46,12 @@ impl Locked {
         if let Some(segments) = self.recorded(paths)? {
             return Ok(segments);
         }
+        if self.handles.is_new && !paths.active.exists() {
+            // Neither lock nor log was there: what its folder holds of other logs need not be listed.
+            let segments = Segments::default();
+            self.record(segments, shared, paths)?;
+            return Ok(segments);
+        }
         let segments = Segments::recover(paths).map_err(StoreError::io("could not list", &paths.folder))?;
         self.record(segments, shared, paths)?;
         Ok(segments)
@@ -193,13 +199,13 @@ impl Locked {
         shared: &Shared,
         paths: &LogPaths,
     ) -> Result<Segments, StoreError> {
-        let sealed = paths.sealed(segments.latest);
-        if sealed.exists() {
-            return Err(StoreError::Damaged {
-                what: sealed.display().to_string(),
-                why: "a segment that is still appended to has this number too".to_owned(),
-            });
+        let mut segments = segments;
+        if paths.sealed(segments.latest).exists() {
+            // Segments that were copied here without their log: they come first, and are never overwritten.
+            let listed = Segments::recover(paths).map_err(StoreError::io("could not list", &paths.folder))?;
+            segments = Segments { first: listed.first, latest: listed.latest, ..segments };
         }
+        let sealed = paths.sealed(segments.latest);
         let found = fs::metadata(&paths.active).map_err(StoreError::io("could not look at", &paths.active))?;
         let sealed_to = position(segments.latest, found.len());
         let segments = Segments { state: SegmentState::Sealed, sealed_to, ..segments };
@@ -218,6 +224,8 @@ impl Locked {
 #[derive(Default)]
 pub(super) struct Handles {
     pub(super) lock: Option<File>,
+    /// Whether the log had no files when its lock was opened.
+    pub(super) is_new: bool,
     /// How the system let this process open the files.
     pub(super) allowed: Allowed,
     /// The active segment, as of its last use.

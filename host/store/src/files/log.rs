@@ -119,7 +119,8 @@ impl Log {
 
     pub(super) async fn read(&self, from: Position, limit: usize) -> Result<Batch, StoreError> {
         let Some(mut locked) = self.lock_to_read().await? else {
-            return Ok(Batch { next: from, at_end: true, ..Batch::default() });
+            // A position in a log that is gone means nothing: the next one begins at the start.
+            return Ok(Batch { next: Position::START, at_end: true, ..Batch::default() });
         };
         let segments = locked.segments_as_read(&self.paths)?;
         let active = locked.open_active(segments, &self.paths)?;
@@ -257,6 +258,7 @@ impl Log {
             Allowed::Reading => *handles = Handles::default(),
         }
         if handles.lock.is_none() {
+            handles.is_new = !self.paths.lock.exists() && !self.paths.active.exists();
             let opened = disk::open_or_create(&*self.shared.disk, &self.shared.root, &self.paths.lock, Access::InPlace);
             handles.lock = Some(opened.map_err(StoreError::io("could not open", &self.paths.lock))?);
         }

@@ -40,6 +40,10 @@ pub(super) fn read(
             }
         };
         let mut finished = file.is_none();
+        if finished {
+            // Whatever the position was in this segment, nothing is left of it.
+            batch.next = position(number, 0);
+        }
         while let Some(file) = &file
             && !finished
         {

@@ -104,6 +104,8 @@ impl Segments {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::files::{FilesOptions, FilesStore};
+    use crate::{Durability, Expect, Store as _};
 
     #[test]
     fn a_record_comes_back_and_a_changed_one_does_not() {
@@ -132,5 +134,25 @@ mod tests {
             let found = Segments::recover(&paths).expect("names");
             assert_eq!((found.first, found.latest, found.state), (first, latest, state), "{files:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn segments_that_were_copied_without_their_log_are_not_overwritten_by_a_new_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("inbox.jsonl.0"), "{\"old\":0}\n").expect("a file");
+        fs::write(folder.path().join("inbox.jsonl.3"), "{\"old\":3}\n").expect("a file");
+        let options = FilesOptions { rotate_at: 100, durability: Durability::Process, ..FilesOptions::default() };
+        let store = FilesStore::open(folder.path(), options).expect("a store");
+        let log = "inbox".parse().expect("a key");
+        for number in 0..20 {
+            let entry = format!("{{\"new\":{number},\"filling\":\"0123456789\"}}").into_bytes();
+            store.append(&log, &[entry], Expect::Any, Durability::Process).await.expect("appended");
+        }
+        let read = store.read(&log, Position::START, 1 << 20).await.expect("read");
+        let texts: Vec<String> =
+            read.entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned()).collect();
+        assert_eq!(texts.len(), 22, "{texts:?}");
+        assert!(texts[0].contains("old") && texts[1].contains("old"), "{texts:?}");
+        assert!(texts[2].contains("\"new\":0,") && texts[21].contains("\"new\":19,"), "{texts:?}");
     }
 }

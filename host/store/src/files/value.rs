@@ -50,6 +50,9 @@ fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
         Err(error) => return Err(failed(error)),
     };
     let found = file.metadata().map_err(failed)?;
+    if found.is_dir() {
+        return Err(damaged(path, "it is a folder".to_owned()));
+    }
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0).saturating_add(1));
     read_all(&file, &mut bytes).map_err(|error| failed(error.into()))?;
     match understood(&bytes) {

@@ -1,13 +1,13 @@
 //! `relay-mesh store export` and `import`: a mesh as JSON lines, one for each value and each log entry.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 
 use mesh::storage::migrate;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::memory::MemoryStore;
-use store::{Durability, Expect, Key, Store};
+use store::files::{FilesOptions, FilesStore};
+use store::{Durability, Expect, Key, Position, Store};
 
 use super::{Target, is_there, shared, told};
 use crate::config::Shared;
@@ -50,20 +50,26 @@ pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Exit, 
         is_there(&context.settings.dir.value)?;
     }
     let store = shared(context)?;
-    let lines = lines(store.as_ref()).await?;
     let Some(out) = args.out else {
-        for line in &lines {
-            context.printer.bytes(line)?;
-        }
+        each_line(store.as_ref(), |line| context.printer.bytes(line)).await?;
         return Ok(Exit::Success);
     };
     let out = context.workdir.join(out);
-    let write = || {
-        let folder = out.parent().unwrap_or(&out);
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        for line in &lines {
-            file.write_all(line)?;
+    let folder = out.parent().unwrap_or(&out);
+    let mut count = 0;
+    let mut written = tempfile::NamedTempFile::new_in(folder);
+    each_line(store.as_ref(), |line| {
+        count += 1;
+        if let Ok(file) = &mut written
+            && let Err(error) = file.write_all(line)
+        {
+            written = Err(error);
         }
+        Ok(())
+    })
+    .await?;
+    let write = || {
+        let file = written?;
         file.as_file().sync_all()?;
         file.persist_noclobber(&out).map_err(|error| error.error).map(drop)
     };
@@ -79,24 +85,31 @@ pub(super) async fn export(args: ExportArgs, context: &Context) -> Result<Exit, 
             error,
         )
     })?;
-    context.printer.say(&format!("{} lines are in {}", lines.len(), out.display()));
+    context.printer.say(&format!("{count} lines are in {}", out.display()));
     Ok(Exit::Success)
 }
 
-async fn lines(store: &dyn Store) -> Result<Vec<Vec<u8>>, CommandError> {
+/// Passes on every line, one after the other: a year of mail does not fit into memory.
+async fn each_line(
+    store: &dyn Store,
+    mut take: impl FnMut(&[u8]) -> Result<(), CommandError>,
+) -> Result<(), CommandError> {
     let contents = migrate::contents(store).await?;
-    let mut lines = Vec::new();
     for key in contents.values {
         if let Some(found) = store.get(&key).await? {
-            lines.push(line(&key, &found.bytes, |value, is| ExportLine::Value { value, is })?);
+            take(&line(&key, &found.bytes, |value, is| ExportLine::Value { value, is })?)?;
         }
     }
     for log in contents.logs {
-        for entry in migrate::entries(store, &log).await?.0 {
-            lines.push(line(&log, &entry, |log, entry| ExportLine::Entry { log, entry })?);
+        let mut from = Position::START;
+        while let Some((entries, next)) = migrate::some_entries(store, &log, from).await? {
+            for entry in entries {
+                take(&line(&log, &entry.bytes, |log, entry| ExportLine::Entry { log, entry })?)?;
+            }
+            from = next;
         }
     }
-    Ok(lines)
+    Ok(())
 }
 
 fn line(key: &Key, bytes: &[u8], make: impl Fn(String, Value) -> ExportLine) -> Result<Vec<u8>, CommandError> {
@@ -109,13 +122,18 @@ fn line(key: &Key, bytes: &[u8], make: impl Fn(String, Value) -> ExportLine) -> 
 
 pub(super) async fn import(args: ImportArgs, context: &Context) -> Result<Exit, CommandError> {
     let file = context.workdir.join(&args.file);
-    let text = std::fs::read_to_string(&file).map_err(|error| {
+    let unreadable = |error: std::io::Error| {
         let hint = Some("name a file that `relay-mesh store export` wrote".to_owned());
         CommandError::caused_by(&format!("could not read `{}`", file.display()), hint, Exit::NotFound, error)
-    })?;
-    let exported = MemoryStore::new();
-    for (number, line) in text.lines().enumerate() {
-        take_in(&exported, line).await.map_err(|why| Failure {
+    };
+    let lines = BufReader::new(std::fs::File::open(&file).map_err(unreadable)?).lines();
+    // A store on disk, of which nothing is left afterwards: an export may be larger than the memory.
+    let scratch = tempfile::tempdir().map_err(unreadable)?;
+    let options = FilesOptions { durability: Durability::Process, ..FilesOptions::default() };
+    let exported = FilesStore::open(scratch.path(), options)?;
+    for (number, line) in lines.enumerate() {
+        let line = line.map_err(unreadable)?;
+        take_in(&exported, &line).await.map_err(|why| Failure {
             what: format!("`{}`, line {}: {why}", file.display(), number + 1),
             hint: Some("nothing was taken in; name a file that `relay-mesh store export` wrote".to_owned()),
             exit: Exit::Usage,
@@ -127,7 +145,7 @@ pub(super) async fn import(args: ImportArgs, context: &Context) -> Result<Exit, 
     told(context, &carried)
 }
 
-async fn take_in(exported: &MemoryStore, line: &str) -> Result<(), String> {
+async fn take_in(exported: &FilesStore, line: &str) -> Result<(), String> {
     let line: ExportLine =
         serde_json::from_str(line).map_err(|_| "it is neither a value nor an entry of a log".to_owned())?;
     let key = |text: &str| text.parse::<Key>().map_err(|error| error.to_string());

@@ -2,11 +2,12 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mesh::ports::harness::{Finding, Severity};
+use store::Key;
 
 use super::{broken, fine, shown};
 
@@ -49,11 +50,23 @@ fn scarce(left: u64, path: &str) -> Finding {
     }
 }
 
-/// Damaged lines in the folder's logs and values. Each costs only itself.
-pub(crate) fn damage(folder: &Path) -> Vec<Finding> {
+/// Folders whose content nobody misses: notes for waking, and sessions that ended. A year of them is not worth reading.
+const DISPOSABLE: [&str; 3] = ["wakes", "ended", SET_ASIDE];
+/// The folder for damaged values.
+const SET_ASIDE: &str = "damaged";
+
+/// Whether damaged values are set aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mending {
+    Look,
+    SetAside,
+}
+
+/// Damaged lines in the folder's logs, and damaged values. Each costs only itself.
+pub(crate) fn damage(root: &Path, mending: Mending) -> Vec<Finding> {
     let mut damaged = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    let mut lines = 0;
+    let mut folders = vec![root.to_owned()];
+    let (mut lines, mut values) = (0, 0);
     while let Some(folder) = folders.pop() {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -62,10 +75,14 @@ pub(crate) fn damage(folder: &Path) -> Vec<Finding> {
                 continue;
             }
         };
-        for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+        for entry in entries.flatten() {
+            let (path, is_folder) = (entry.path(), entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+            if is_folder && ending != "json" {
+                if folder != *root || !DISPOSABLE.iter().any(|name| entry.file_name() == *name) {
+                    folders.push(path);
+                }
+            } else if ending == "jsonl" {
                 match fs::read(&path) {
                     Err(error) => damaged.push(unreadable(&path, &error)),
                     Ok(bytes) => {
@@ -74,14 +91,90 @@ pub(crate) fn damage(folder: &Path) -> Vec<Finding> {
                         damaged.extend((bad > 0).then(|| of_lines(&path, bad)));
                     }
                 }
+            } else if ending == "json" && is_value(root, &path) {
+                match value(&path, is_folder) {
+                    Ok(()) => values += 1,
+                    Err(why) => damaged.push(of_value(root, &path, &why, mending)),
+                }
             }
         }
     }
     if damaged.is_empty() {
-        vec![fine(format!("{lines} lines of the logs were read, and all are whole"))]
+        vec![fine(format!("{lines} lines of the logs and {values} values were read, and all are whole"))]
     } else {
         damaged
     }
+}
+
+/// Whether a file is the value of a key. Adapters and their grants have files of their own.
+fn is_value(root: &Path, path: &Path) -> bool {
+    let key = path.strip_prefix(root).ok().and_then(|path| path.with_extension("").to_str()?.parse::<Key>().ok());
+    let first = key.as_ref().and_then(|key| key.segments().next().map(str::to_owned));
+    first.is_some_and(|first| KEPT_IN_STORE.contains(&first.as_str()))
+}
+
+/// The first segments of the keys of the store's values.
+const KEPT_IN_STORE: [&str; 12] = [
+    "agents",
+    "commands",
+    "invitations",
+    "listeners",
+    "offline",
+    "offline-notices",
+    "outbox",
+    "reservations",
+    "roster",
+    "sessions",
+    "speakers",
+    "work",
+];
+
+/// Whether a value's file is whole, as the store reads it.
+fn value(path: &Path, is_folder: bool) -> Result<(), String> {
+    #[derive(serde::Deserialize)]
+    struct Value {
+        #[serde(rename = "revision")]
+        _revision: u64,
+        #[serde(rename = "value")]
+        _value: serde::de::IgnoredAny,
+    }
+    if is_folder {
+        return Err("is a folder".to_owned());
+    }
+    match fs::read(path) {
+        // It is being removed, or was never synced before a power loss.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(bytes) if bytes.is_empty() => Ok(()),
+        Ok(bytes) => serde_json::from_slice::<Value>(&bytes).map(drop).map_err(|error| format!("is damaged: {error}")),
+        Err(error) => Err(format!("cannot be read: {error}")),
+    }
+}
+
+/// Names a damaged value, or sets it aside. What it was can be looked at there.
+fn of_value(root: &Path, path: &Path, why: &str, mending: Mending) -> Finding {
+    let what = format!("{} {why}", path.display());
+    match mending {
+        Mending::Look => {
+            broken(what, "everything else goes on without it; `relay-mesh doctor --store --fix` sets it aside")
+        }
+        Mending::SetAside => match set_aside(root, path) {
+            Ok(to) => {
+                let what = format!("{what}; it is now {}", to.display());
+                Finding { severity: Severity::Warning, what, fix: Some("look at it for what it was".to_owned()) }
+            }
+            Err(error) => broken(format!("{what}, and could not be set aside: {error}"), "move it away by hand"),
+        },
+    }
+}
+
+fn set_aside(root: &Path, path: &Path) -> io::Result<PathBuf> {
+    let folder = root.join(SET_ASIDE);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('/', "-");
+    let free = (0..u32::MAX).map(|number| folder.join(format!("{name}.{number}"))).find(|to| !to.exists());
+    let to = free.ok_or(io::ErrorKind::AlreadyExists)?;
+    fs::rename(path, &to)?;
+    Ok(to)
 }
 
 /// Counts of lines that are JSON and that are not. An unfinished last line is still being written.
@@ -202,6 +295,38 @@ mod tests {
         ] {
             assert_eq!(sorted(text.as_bytes()), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_damaged_value_is_named_and_set_aside_and_the_rest_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        let good = "{\"revision\":1,\"value\":{}}";
+        for (path, text) in [
+            ("agents/bob/meta.json", good),
+            ("agents/bob/cursor.json", "{\"revision\":1,\"val"),
+            ("work/bob.json", "{}"),
+            ("sessions/fake/s1.json/", ""),
+            ("ended/fake/s2.json", "not looked at"),
+            ("settings.json", "no value of the store"),
+            ("plugins/x/grants.json", "nor this"),
+        ] {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+            match text {
+                "" => fs::create_dir(&path).expect("made"),
+                text => fs::write(&path, text).expect("written"),
+            }
+        }
+        let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.severity).max();
+        let found = damage(root, Mending::Look);
+        assert_eq!((found.len(), worst(&found)), (3, Some(Severity::Broken)), "{found:?}");
+        let mended = damage(root, Mending::SetAside);
+        assert_eq!((mended.len(), worst(&mended)), (3, Some(Severity::Warning)), "{mended:?}");
+        let left = damage(root, Mending::Look);
+        assert_eq!(worst(&left), Some(Severity::Ok), "{left:?}");
+        assert_eq!(fs::read_dir(root.join(SET_ASIDE)).expect("readable").count(), 3, "kept for a look");
+        assert!(root.join("plugins/x/grants.json").exists() && root.join("agents/bob/meta.json").exists());
     }
 
     #[test]

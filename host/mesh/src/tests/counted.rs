@@ -1,0 +1,132 @@
+//! A store that counts what is read of its logs: what grows with the past shows in numbers, on any machine.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use store::{
+    AppendError, Batch, Durability, Entry, Expect, Hold, Key, Position, Revision, Seek, Store, StoreError, SwapError,
+    Term, Versioned, Watch,
+};
+
+/// A store, with counters.
+pub(crate) struct Counted {
+    store: Arc<dyn Store>,
+    /// Entries of logs that were handed out.
+    entries: AtomicUsize,
+    /// Appends, also of several entries.
+    appends: AtomicUsize,
+    /// Bytes of values that were written.
+    values: AtomicUsize,
+}
+
+impl Counted {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Counted> {
+        let (entries, appends, values) = Default::default();
+        Arc::new(Counted { store, entries, appends, values })
+    }
+
+    /// Entries that were read, appends, and bytes of values that were written, since the last call.
+    pub(crate) fn take(&self) -> (usize, usize, usize) {
+        let take = |counter: &AtomicUsize| counter.swap(0, Ordering::Relaxed);
+        (take(&self.entries), take(&self.appends), take(&self.values))
+    }
+
+    fn read(&self, entries: &[Entry]) {
+        self.entries.fetch_add(entries.len(), Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Store for Counted {
+    async fn append(
+        &self,
+        log: &Key,
+        entries: &[Vec<u8>],
+        expect: Expect,
+        durability: Durability,
+    ) -> Result<Position, AppendError> {
+        self.appends.fetch_add(1, Ordering::Relaxed);
+        self.store.append(log, entries, expect, durability).await
+    }
+
+    async fn sync(&self, log: &Key, before: Position) -> Result<(), StoreError> {
+        self.store.sync(log, before).await
+    }
+
+    async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
+        let batch = self.store.read(log, from, limit).await?;
+        self.read(&batch.entries);
+        Ok(batch)
+    }
+
+    fn is_indexed(&self) -> bool {
+        self.store.is_indexed()
+    }
+
+    async fn find(&self, log: &Key, terms: &[Term]) -> Result<Vec<Entry>, StoreError> {
+        // Without an index, the default reads the log.
+        if !self.store.is_indexed() {
+            return store::backend::find_by_reading(self, log, terms).await;
+        }
+        let found = self.store.find(log, terms).await?;
+        self.read(&found);
+        Ok(found)
+    }
+
+    async fn read_back(&self, log: &Key, before: Position, limit: usize) -> Result<Batch, StoreError> {
+        self.store.read_back(log, before, limit).await
+    }
+
+    async fn seek(&self, log: &Key, to: Seek<'_>) -> Result<Option<Position>, StoreError> {
+        self.store.seek(log, to).await
+    }
+
+    async fn lowest_term(&self, log: &Key) -> Result<Option<String>, StoreError> {
+        self.store.lowest_term(log).await
+    }
+
+    async fn end(&self, log: &Key) -> Result<Position, StoreError> {
+        self.store.end(log).await
+    }
+
+    async fn retire(&self, log: &Key, before: Position) -> Result<usize, StoreError> {
+        self.store.retire(log, before).await
+    }
+
+    async fn remove(&self, log: &Key) -> Result<(), StoreError> {
+        self.store.remove(log).await
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.store.get(key).await
+    }
+
+    async fn swap(
+        &self,
+        key: &Key,
+        expected: Option<Revision>,
+        next: Option<&[u8]>,
+        durability: Durability,
+    ) -> Result<Option<Revision>, SwapError> {
+        self.values.fetch_add(next.map_or(0, <[u8]>::len), Ordering::Relaxed);
+        self.store.swap(key, expected, next, durability).await
+    }
+
+    async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
+        self.store.list(prefix).await
+    }
+
+    async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
+        self.store.watch(under).await
+    }
+
+    async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
+        self.store.hold(key).await
+    }
+
+    fn file_of(&self, log: &Key) -> Option<PathBuf> {
+        self.store.file_of(log)
+    }
+}
