@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nats_server::NatsServer;
 use store::conformance::{Pair, check};
-use store::{Durability, Expect, Key, Position, Seek, Store as _, Term};
+use store::{Durability, Expect, Key, Position, Seek, Term};
 use store_nats::{NatsOptions, NatsStore};
 
 /// Two connections to one server, with streams of their own.

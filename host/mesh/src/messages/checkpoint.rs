@@ -34,6 +34,9 @@ pub(crate) struct Cursor {
     /// one.
     #[serde(flatten)]
     pub(crate) plain: Places,
+    /// The last entries that were read.
+    #[serde(default, skip_serializing_if = "LastEntries::is_none")]
+    pub(crate) last: LastEntries,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "known")]
     pub(crate) checkpoint: Option<Checkpoint>,
 }
@@ -46,8 +49,6 @@ pub(crate) struct Checkpoint {
     pub(crate) read: Places,
     /// From where they have to be read on. Messages from there on are not in the list.
     pub(crate) from: Places,
-    /// The last entries that were read.
-    pub(crate) last: LastEntries,
     /// The open messages before that, oldest first.
     pub(crate) open: Vec<OpenMessage>,
 }
@@ -55,8 +56,16 @@ pub(crate) struct Checkpoint {
 /// The last entry that was read of each log; none if there was none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastEntries {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<EntryMark>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) receipt: Option<EntryMark>,
+}
+
+impl LastEntries {
+    fn is_none(&self) -> bool {
+        *self == LastEntries::default()
+    }
 }
 
 /// Where an entry is, and what tells it from another one.
@@ -90,14 +99,14 @@ impl Cursor {
 }
 
 impl Checkpoint {
-    pub(crate) fn new(read: Places, from: Places, last: LastEntries, open: &[&Slot]) -> Checkpoint {
+    pub(crate) fn new(read: Places, from: Places, open: &[&Slot]) -> Checkpoint {
         let open = open.iter().map(|slot| OpenMessage {
             at: slot.at,
             first_receipt: slot.first_receipt,
             header: slot.header.clone(),
             history: slot.history.clone(),
         });
-        Checkpoint { fold: FOLD, read, from, last, open: open.collect() }
+        Checkpoint { fold: FOLD, read, from, open: open.collect() }
     }
 }
 

@@ -91,11 +91,12 @@ impl Inbox {
             Err(error) => return Err(error),
         };
         self.plain = found.as_ref().map_or(Places::default(), |cursor| cursor.plain);
+        self.last = found.as_ref().map_or(LastEntries::default(), |cursor| cursor.last);
+        self.unproven = self.last;
         self.read = Some(self.plain);
         if let Some(checkpoint) = found.as_ref().and_then(|cursor| cursor.checkpoint.as_ref()) {
             self.read = Some(checkpoint.from);
             self.listed_to = checkpoint.from.inbox;
-            (self.last, self.unproven) = (checkpoint.last, checkpoint.last);
             self.unsettled = checkpoint.open.iter().map(|open| (open.header.id, Slot::of(open, checkpoint))).collect();
         }
         self.written = found;
@@ -281,7 +282,7 @@ impl Inbox {
             // Of the settled messages after it, the receipts are not known any more.
             Some(first) => Places { inbox: first.at, receipts: self.plain.receipts },
         };
-        Cursor { plain: self.plain, checkpoint: Some(Checkpoint::new(read, from, self.last, &open)) }
+        Cursor { plain: self.plain, last: self.last, checkpoint: Some(Checkpoint::new(read, from, &open)) }
     }
 
     /// The places from where the next process has to read if it gets a list of the open messages before them. Settled

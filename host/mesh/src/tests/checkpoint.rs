@@ -121,6 +121,8 @@ enum Act {
     Restart,
     ForgetCursor,
     DamageCursor,
+    /// What another version leaves: the two positions, without a checkpoint that is known here.
+    PlainCursor,
     /// Power is lost: the end of a log is gone, and every process with it.
     CutInbox {
         bytes: u64,
@@ -144,6 +146,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => Just(Act::Restart),
         1 => Just(Act::ForgetCursor),
         1 => Just(Act::DamageCursor),
+        2 => Just(Act::PlainCursor),
         1 => (1..3_000_u64).prop_map(|bytes| Act::CutInbox { bytes }),
         1 => (1..3_000_u64).prop_map(|bytes| Act::CutReceipts { bytes }),
         1 => Just(Act::ForgetReceipts),
@@ -204,6 +207,18 @@ async fn run(acts: Vec<Act>, folder: Option<&Path>) {
                 let next = matches!(act, Act::DamageCursor).then_some(&b"[7]"[..]);
                 if revision.is_some() || next.is_some() {
                     world.store.swap(&key, revision, next, Durability::Process).await.expect("swapped");
+                }
+            }
+            Act::PlainCursor => {
+                let key = keys::cursor(&bob);
+                let found = world.store.get(&key).await.expect("read");
+                if let Some(value) = found
+                    && let Ok(mut cursor) = serde_json::from_slice::<serde_json::Value>(&value.bytes)
+                    && let Some(fold) = cursor.pointer_mut("/checkpoint/fold")
+                {
+                    *fold = 7.into();
+                    let (revision, next) = (Some(value.revision), cursor.to_string().into_bytes());
+                    world.store.swap(&key, revision, Some(&next), Durability::Process).await.expect("swapped");
                 }
             }
             Act::CutInbox { bytes } | Act::CutReceipts { bytes } => {
