@@ -30,6 +30,7 @@ macro_rules! optional_interfaces {
             pub(crate) fn of(adapter: &Adapter) -> OptionalInterfaces<'_> {
                 OptionalInterfaces {
                     $($interface: if adapter.exported.$interface.is_some() { Some(adapter) } else { None },)+
+                    ..OptionalInterfaces::default()
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use processes::Group;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
@@ -13,7 +14,6 @@ use super::rates::Use;
 use super::{HostResult, about, failed, within};
 use crate::bindings::relay::adapter::programs::{Host, Outcome};
 use crate::bindings::relay::adapter::types::Error;
-use crate::group::Group;
 use crate::guest::Guest;
 use crate::template::{Argument, Surroundings};
 
@@ -175,8 +175,17 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_program_started_ends_with_it() {
+        ends("sleep 60 & echo $! > {}/pid; wait").await;
+    }
+
+    #[tokio::test]
+    async fn also_what_it_started_in_a_session_of_its_own() {
+        ends("setsid sh -c 'echo $$ > {}/pid; sleep 60' & sleep 60").await;
+    }
+
+    async fn ends(script: &str) {
         let folder = tempfile::tempdir().expect("a folder");
-        let script = format!("sleep 60 & echo $! > {0}/pid; wait", folder.path().display());
+        let script = script.replace("{}", &folder.path().display().to_string());
         check(&script, "", "took longer than 1000 ms").await;
         let pid = std::fs::read_to_string(folder.path().join("pid")).expect("a pid");
         let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a pid");
