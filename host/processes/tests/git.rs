@@ -94,6 +94,27 @@ async fn changes_are_those_of_the_run_and_the_index_and_the_objects_stay_as_they
 }
 
 #[tokio::test]
+async fn a_change_of_the_same_length_in_the_second_of_the_commit_is_seen_later_too() {
+    let repository = Repository::new();
+    let (top, scratch) = (repository.top(), repository.scratch());
+    let git = git(repository.folder.path());
+    let file = top.join("old");
+    let before = git.tree(&top, &scratch).await.expect("a tree");
+    // As if all of this had happened within one second, a while ago.
+    let written =
+        std::fs::metadata(&file).expect("there").modified().expect("a time") - std::time::Duration::from_secs(60);
+    let set =
+        |path: &Path| std::fs::File::options().append(true).open(path).and_then(|file| file.set_modified(written));
+    set(&file).expect("set");
+    repository.git(&["update-index", "--refresh"]);
+    repository.write("old", "two\n");
+    set(&file).expect("set");
+    set(&top.join(".git/index")).expect("set");
+    let after = git.tree(&top, &scratch).await.expect("a tree");
+    assert_eq!(git.changes(&top, &scratch, &before, &after).await.expect("changes").written, ["old"]);
+}
+
+#[tokio::test]
 async fn commits_that_the_run_made_count_as_changes() {
     let repository = Repository::new();
     let (top, scratch) = (repository.top(), repository.scratch());

@@ -81,6 +81,15 @@ impl<'a> ClaudeCode<'a> {
         program.arg(client()).args(["-p", prompt]).args(ALLOWED).envs(environment)
     }
 
+    /// Runs relay-mesh, which finds the client on its path, with everything that the client needs.
+    pub fn run(&self, arguments: &[&str]) -> Outcome {
+        let bin = client().parent().map(Path::to_owned).unwrap_or_default();
+        let path = self.environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+        let path = format!("{}:{}", bin.display(), path.unwrap_or_default());
+        let environment = self.environment.iter().map(|(name, value)| (name, value));
+        self.stage.relay(arguments).envs(environment).env("PATH", path).run()
+    }
+
     /// Starts it headless and sends prompts later, as a program that embeds it does.
     pub fn converse(&self) -> Conversation {
         let mut process = self

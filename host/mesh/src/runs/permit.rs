@@ -159,6 +159,13 @@ pub fn time_left(root: &RunRecord, now: Instant) -> u64 {
     root.limits.time.saturating_sub(now.since(root.started))
 }
 
+/// What a run below others may cost at most, in millionths of a US dollar: what its root and the other runs below that
+/// have left. None if the root has no limit.
+pub fn cost_left(root: &RunRecord, runs: &[RunRecord]) -> Option<u64> {
+    let spent = runs.iter().filter(|run| run.root == root.id).filter_map(|run| run.ended.as_ref()?.cost).sum();
+    root.task.cost.map(|most| most.saturating_sub(spent))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@
 //! as a tree before and after, with a copy of the index and with objects in a folder of ours: new, changed and deleted
 //! files count, and commits that were made meanwhile; ignored files do not.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -31,10 +31,7 @@ impl Git {
         let index = scratch.join("index");
         fs::create_dir_all(scratch.join("objects")).map_err(GitError::File)?;
         let own = PathBuf::from(self.text(top, &["rev-parse", "--path-format=absolute", "--git-path", "index"]).await?);
-        match fs::copy(own, &index) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            outcome => drop(outcome.map_err(GitError::File)?),
-        }
+        copy_index(&own, &index).map_err(GitError::File)?;
         let objects = self.objects(top).await?;
         let variables = variables(scratch, &objects, &index);
         self.bytes(top, &["add", "--all", "--ignore-errors"], &variables.as_pairs(), &[]).await?;
@@ -82,6 +79,17 @@ impl Git {
     async fn objects(&self, top: &Path) -> Result<PathBuf, GitError> {
         self.text(top, &["rev-parse", "--path-format=absolute", "--git-path", "objects"]).await.map(PathBuf::from)
     }
+}
+
+/// Copies an index with its time. By that time git knows which files it has to read although they look unchanged: those
+/// that were written in the second in which the index was.
+fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
+    let written = match fs::metadata(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?.modified()?,
+    };
+    fs::copy(from, to)?;
+    File::options().write(true).open(to)?.set_modified(written)
 }
 
 /// Variables that keep git away from the repository's own index and objects.

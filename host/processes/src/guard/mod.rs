@@ -1,6 +1,6 @@
 //! The guard: a process of ours between the host and the program that it runs.
 //!
-//! The host starts it as `relay-mesh guard-run`, writes an [`Order`] to its standard input, and keeps that pipe open:
+//! The host starts it as the hidden command `guard-run`, writes an [`Order`] to its standard input, and keeps that pipe open:
 //! the leash. The guard is in a session of its own, and every descendant of the program falls to it when its parent
 //! ends. When the program has ended, or the leash breaks because the host is gone, or a limit is reached, the guard ends
 //! the program in the order that its harness wants, then everything below it, and writes what happened to a file.

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::names::AgentName;
-use mesh::ports::harness::{Harness, Harnesses as _};
+use mesh::ports::harness::Harness;
 use mesh::ports::machine::{Instant, Machine as _};
 use mesh::ports::runner::{Extensions, Reach, Start, Task};
-use mesh::runs::{Asker, RunId, RunLimits, RunRecord, permit, time_left};
+use mesh::runs::{Asker, RunId, RunLimits, RunRecord, cost_left, permit, time_left};
 use mesh::sessions::Principal;
 use serde_json::Value;
 
@@ -82,8 +82,8 @@ pub(crate) fn full_name(typed: &str) -> &str {
 /// The harness that a user names, also by its short name.
 pub(crate) async fn harness(open: &Open, typed: &str) -> Result<Arc<dyn Harness>, CommandError> {
     let name = full_name(typed);
-    let found = open.adapters.get(name).await.map_err(|error| adapters::failed(name, error))?;
-    let harness = found.ok_or_else(|| adapters::unknown(typed, open.adapters.as_ref()))?;
+    let found = open.mesh.harnesses().get(name).await.map_err(|error| adapters::failed(name, error))?;
+    let harness = found.ok_or_else(|| adapters::unknown(typed, open.mesh.harnesses().as_ref()))?;
     runner_of(harness.as_ref()).map_err(|error| adapters::failed(name, error))?;
     Ok(harness)
 }
@@ -192,7 +192,7 @@ fn reserve_id(
     let mut cost = request.cost;
     if let Some(root) = parent.and_then(|parent| runs.load(parent.root).ok()).map(|(_, root)| root) {
         limits.time = limits.time.min(time_left(&root, now));
-        cost = [cost, root.task.cost].into_iter().flatten().min();
+        cost = [cost, cost_left(&root, &runs.since(root.started))].into_iter().flatten().min();
     }
     let by = match (&evidence.asker, parent) {
         (Asker::Session { agent: Some(agent), .. }, _) => Some(agent.clone()),

@@ -53,7 +53,8 @@ pub(super) async fn workplace(
         Place::Usual => reach >= Reach::Edit,
     };
     if !wants_worktree {
-        let top = git.top(asked).await.ok();
+        // A run that may change nothing is not asked what it changed.
+        let top = if reach >= Reach::Edit { git.top(asked).await.ok() } else { None };
         return Ok((Workplace::Here { top }, asked.to_owned(), Vec::new()));
     }
     let top = git.top(asked).await?;
@@ -114,9 +115,6 @@ pub(crate) async fn changes(
     notes: &mut Vec<String>,
 ) -> Option<RunChanges> {
     let top = record.workplace.changed_top()?;
-    if record.task.reach < Reach::Edit {
-        return Some(RunChanges::default());
-    }
     let before = Tree(record.before.clone()?);
     let outcome = async {
         let after = git.tree(top, &run.scratch()).await?;

@@ -17,6 +17,8 @@ pub(crate) mod retention;
 mod schema;
 pub(crate) mod settle;
 pub(crate) mod supervise;
+#[cfg(test)]
+mod tests;
 
 use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::runner::HarnessRunner;

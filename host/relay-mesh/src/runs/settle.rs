@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::time::Duration;
 
-use mesh::ports::harness::Harnesses as _;
 use mesh::runs::{Halt, RunRecord, RunStage};
 
 use super::conclude::{self, Conclusion};
-use super::reading::Reading;
+use super::reading::{EventLog, Reading};
 use super::supervise::{Attempt, broke_off, exit_of, halt_of, unread};
 use super::{RunFolder, Runs, agent, runner_of};
 use crate::compose::Open;
@@ -60,11 +59,18 @@ async fn attempt(open: &Open, folder: &RunFolder, record: &RunRecord) -> Attempt
         halt => halt,
     };
     let replayed = async {
-        let harness = open.adapters.get(&record.harness).await.ok().flatten()?;
+        let harness = open.mesh.harnesses().get(&record.harness).await.ok().flatten()?;
         let runner = runner_of(harness.as_ref()).ok()?;
-        let mut reading = Reading::open(runner, &record.task, &of("output")).ok()?;
-        reading.rest().await.ok()?;
-        Some(reading.conclude(&exit).await.unwrap_or_else(|error| unread(&error)))
+        // The last events may not have been written down, or only half of one.
+        let _begun_anew = std::fs::remove_file(folder.events());
+        let mut log = EventLog::open(&folder.events());
+        let mut last = None;
+        for attempt in 1..=record.attempts {
+            let mut reading = Reading::open(runner, &record.task, &folder.of_attempt("output", attempt)).ok()?;
+            log.write(&reading.rest().await.ok()?);
+            last = Some(reading);
+        }
+        Some(last?.conclude(&exit).await.unwrap_or_else(|error| unread(&error)))
     };
     let outcome = replayed.await.unwrap_or_else(broke_off);
     Attempt { outcome, exit, halt }
