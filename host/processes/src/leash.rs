@@ -42,7 +42,6 @@ impl Guard {
     /// Starts a guard by `binary guard-run`, and gives it its order.
     pub async fn start(binary: &Path, order: &Order) -> Result<Guard, GuardError> {
         let words: [OsString; 1] = [COMMAND.into()];
-        #[expect(clippy::disallowed_methods, reason = "this is the file that starts guards")]
         let mut command = Command::new(binary);
         // The guard needs nothing of the environment, and must not carry the mark of a run.
         command.args(words).env_clear().current_dir("/");
