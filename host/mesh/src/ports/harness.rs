@@ -7,6 +7,7 @@ use crate::commands::Command;
 use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
+use crate::ports::runner::HarnessRunner;
 use crate::sessions::{Activity, Caller, Detection, Session};
 
 /// What an adapter says about itself.
@@ -359,6 +360,11 @@ pub trait Harness: Send + Sync + 'static {
         let none = || HarnessError::Unsupported(format!("the adapter `{}` runs no commands", self.about().harness));
         self.optional().commands.ok_or_else(none)
     }
+    /// Its `runner` interface, or the error that it has none.
+    fn runner(&self) -> Result<&dyn HarnessRunner, HarnessError> {
+        let none = || HarnessError::Unsupported(format!("the adapter `{}` runs no tasks", self.about().harness));
+        self.optional().runner.ok_or_else(none)
+    }
     /// Answers a hook in two steps on one instance: read the payload, let `desk` look up, answer.
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError>;
 }
@@ -368,6 +374,8 @@ pub trait Harness: Send + Sync + 'static {
 pub struct OptionalInterfaces<'h> {
     /// Running the harness's own slash commands.
     pub commands: Option<&'h dyn HarnessCommands>,
+    /// Running the harness for one task, without a user.
+    pub runner: Option<&'h dyn HarnessRunner>,
 }
 
 /// Running the harness's own slash commands in a live session.
