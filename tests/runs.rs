@@ -83,7 +83,6 @@ fn signal(name: &str, pid: u32) {
 }
 
 #[test]
-#[ignore = "until plugins/claude-code runs tasks"]
 fn b3_and_b4_one_json_result_with_every_name() {
     let stage = stage();
     let outcome = stage.run(&["run", "--agent", "claude", "--prompt", "hello", "--timeout", "30"]);
@@ -113,7 +112,6 @@ fn b3_and_b4_one_json_result_with_every_name() {
 }
 
 #[test]
-#[ignore = "until plugins/claude-code runs tasks"]
 fn b5_a_time_out_and_a_natural_end_leave_nothing_running() {
     let stage = stage();
     let outcome = stage.run(&["run", "claude", "CHILDREN", "--timeout", "2", "--json"]);
@@ -126,7 +124,6 @@ fn b5_a_time_out_and_a_natural_end_leave_nothing_running() {
 }
 
 #[test]
-#[ignore = "until plugins/claude-code runs tasks"]
 fn whoever_is_killed_nothing_is_left_and_the_result_says_what_happened() {
     for (whom, with, ending) in [
         ("run", "KILL", "stopped"),
@@ -163,7 +160,6 @@ fn whoever_is_killed_nothing_is_left_and_the_result_says_what_happened() {
 }
 
 #[test]
-#[ignore = "until plugins/claude-code runs tasks"]
 fn a_run_that_is_left_behind_is_followed_stopped_and_listed() {
     let stage = stage();
     let begun = json_of(&stage.run(&["run", "claude", "CHILDREN", "--detach", "--json"]));
@@ -184,7 +180,6 @@ fn a_run_that_is_left_behind_is_followed_stopped_and_listed() {
 }
 
 #[test]
-#[ignore = "until plugins/claude-code runs tasks"]
 fn a_task_of_200_kilobytes_arrives() {
     let stage = stage();
     let task = format!("LENGTH {}", "x".repeat(200_000));
@@ -193,7 +188,6 @@ fn a_task_of_200_kilobytes_arrives() {
 }
 
 #[test]
-#[ignore = "until plugins/claude-code runs tasks"]
 fn an_edit_is_made_in_a_worktree_and_applied_once_whole_or_not_at_all() {
     let stage = stage();
     let result = json_of(&stage.run(&["run", "claude", "EDIT", "--reach", "edit", "--json"]));
@@ -216,7 +210,6 @@ fn an_edit_is_made_in_a_worktree_and_applied_once_whole_or_not_at_all() {
 }
 
 #[test]
-#[ignore = "until plugins/claude-code runs tasks"]
 fn what_is_not_well_formed_is_told_with_a_hint_and_nothing_is_left() {
     let stage = stage();
     let tall = "{\"type\": 7}";
@@ -272,7 +265,6 @@ fn what_is_asked_of_no_run_is_told_with_a_hint() {
 }
 
 #[test]
-#[ignore = "until plugins/claude-code runs tasks"]
 fn a_run_may_start_no_run_and_allow_nothing() {
     let stage = stage();
     stage.relay_ok(&["runs", "allow", "claude-run", "claude", "--reach", "work"]);
@@ -290,7 +282,6 @@ fn a_run_may_start_no_run_and_allow_nothing() {
 }
 
 #[test]
-#[ignore = "until plugins/claude-code runs tasks"]
 fn b2_the_real_claude_code_answers() {
     isolated(|| {
         let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));

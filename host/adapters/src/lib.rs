@@ -26,6 +26,7 @@ mod guest;
 pub mod host_functions;
 pub mod installed;
 mod instance;
+mod launch;
 mod loading;
 pub mod manifest;
 mod optional;
@@ -54,7 +55,7 @@ pub use roots::{RootError, hint_of_link};
 pub use section::Excess;
 pub use sources::Source;
 pub use states::{AdapterState, Condition, Unused};
-pub use template::Surroundings;
+pub use template::{OwnInstallation, Surroundings};
 
 /// The names of the adapters that are part of the program.
 pub fn built_in_names() -> impl Iterator<Item = &'static str> {

@@ -30,11 +30,10 @@ macro_rules! optional_interfaces {
             pub(crate) fn of(adapter: &Adapter) -> OptionalInterfaces<'_> {
                 OptionalInterfaces {
                     $($interface: if adapter.exported.$interface.is_some() { Some(adapter) } else { None },)+
-                    ..OptionalInterfaces::default()
                 }
             }
         }
     };
 }
 
-optional_interfaces![commands];
+optional_interfaces![commands, runner];

@@ -4,3 +4,4 @@
 //! To add one, write its file after the pattern of [`commands`] and name it here.
 
 pub mod commands;
+pub mod runner;

@@ -59,6 +59,16 @@ impl<'a> ClaudeCode<'a> {
         ClaudeCode { stage, environment }
     }
 
+    /// The client's executable.
+    pub fn program_path() -> PathBuf {
+        client()
+    }
+
+    /// The variables with which a user starts it.
+    pub fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
     /// Sets a further variable, as a user does before starting it.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> ClaudeCode<'a> {

@@ -33,7 +33,7 @@ impl Default for Settings {
 }
 
 /// Variables that programs commonly need. All others, above all keys and tokens, are not passed on, except those that
-/// the manifest was granted.
+/// the manifest was granted, and those that a granted run passes on to the same program.
 const PASSED_ON: [&str; 14] = [
     "PATH",
     "HOME",
@@ -66,16 +66,17 @@ impl Host for Guest {
             let arguments = Argument::fill_all(&line.arguments, &values)?;
             let program = search(&line.program, &lender.surroundings)
                 .ok_or_else(|| Error::NotFound(format!("the program `{}` is not in PATH", line.program)))?;
-            Ok((program, arguments))
+            Ok((program, arguments, lender.grants.environment_of(&line.program)))
         });
-        let (program, arguments) = match prepared {
+        let (program, arguments, further) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return Ok(Err(about(&format!("programs.{name}"), error))),
         };
         let surroundings = &lender.surroundings;
         let all: Vec<_> = surroundings.environment.clone().into_iter().collect();
         let mut environment: BTreeMap<String, String> = lender.grants.narrow(&all).into_iter().collect();
-        environment.extend(all.into_iter().filter(|(name, _)| PASSED_ON.contains(&name.as_str())));
+        let passed_on = |name: &str| PASSED_ON.contains(&name) || further.contains(&name);
+        environment.extend(all.into_iter().filter(|(name, _)| passed_on(name)));
         let settings = lender.settings.programs;
         let home = surroundings.home.clone().unwrap_or_else(|| PathBuf::from("/"));
         let run = run(&program, &arguments, environment, &home, input, settings.largest);
@@ -93,7 +94,7 @@ impl Host for Guest {
 }
 
 /// Finds a program: an executable file of its name in a folder of `PATH`.
-fn search(program: &str, surroundings: &Surroundings) -> Option<PathBuf> {
+pub(crate) fn search(program: &str, surroundings: &Surroundings) -> Option<PathBuf> {
     let executable = |path: &Path| {
         path.is_absolute() && path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
     };

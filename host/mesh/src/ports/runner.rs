@@ -283,7 +283,8 @@ pub enum RunEvent {
     },
 }
 
-/// What lines of output mean, and what the adapter wants to be given with the next ones (at most 64 KiB).
+/// What lines of output mean, and what is to be given with the next ones: the adapter's own memory (at most 64 KiB), and
+/// the message that the model said last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutputReading {
     /// Given back with the next lines.

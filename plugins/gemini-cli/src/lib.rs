@@ -8,6 +8,7 @@ mod install;
 mod memory;
 mod payload;
 mod push;
+mod runner;
 
 use relay_mesh_sdk::{About, Context, Identity, Sessions};
 
@@ -34,4 +35,4 @@ impl Sessions for GeminiCli {}
 /// Passes the host's text on; the hooks of a session's start, of a prompt and of a tool show it.
 impl Context for GeminiCli {}
 
-relay_mesh_sdk::export!(GeminiCli, manifest = "../adapter.toml");
+relay_mesh_sdk::export!(GeminiCli, [runner], manifest = "../adapter.toml");
