@@ -282,7 +282,7 @@ async fn a_worktree_that_holds_nothing_goes_with_its_run() {
 #[tokio::test]
 async fn what_cannot_be_kept_is_refused_and_nothing_is_left() {
     let check = async |stage: &Stage, request: RunRequest, exit: Exit, expected: &str| {
-        let error = stage.run(request).await.err().expect("it is refused");
+        let error = stage.run(request).await.expect_err("it is refused");
         assert_eq!(error.exit(), exit, "{error}");
         assert!(mesh::reasons(&error).contains(expected) && error.hint().is_some(), "{}", mesh::reasons(&error));
         assert_eq!(stage.runs().ids(), [], "nothing is left");
@@ -297,7 +297,7 @@ async fn what_cannot_be_kept_is_refused_and_nothing_is_left() {
     std::fs::write(stage.project().join("old"), "changed\n").expect("written");
     check(&stage, edit(&stage), Exit::Held, "1 changed files").await;
     let fork = RunRequest { start: Some(Start::Fork("s".to_owned())), ..stage.request() };
-    let error = stage.run(fork).await.err().expect("it is refused");
+    let error = stage.run(fork).await.expect_err("it is refused");
     assert!(mesh::reasons(&error).contains("cannot copy a session"));
     assert_eq!(stage.runs().ids(), [], "nothing is left");
 }
@@ -325,7 +325,7 @@ async fn a_run_in_the_folder_itself_reserves_what_it_changes() {
         own: mesh::Own::Keep,
     };
     stage.open.mesh.reserve(&alice, wanted).await.expect("reserved");
-    let error = stage.run(here(&stage)).await.err().expect("refused");
+    let error = stage.run(here(&stage)).await.expect_err("refused");
     assert_eq!(error.exit(), Exit::Held);
     assert!(error.to_string().contains("alice holds `old`"), "{error}");
     let elsewhere = RunRequest { reserve: vec!["new".to_owned()], ..here(&stage) };
