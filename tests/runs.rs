@@ -247,7 +247,7 @@ fn what_is_asked_of_no_run_is_told_with_a_hint() {
         (&["runs", "show", "last"], 3, "no run has the id"),
         (&["runs", "stop", "nonsense"], 2, "is not a run's id"),
         (&["runs", "apply", "01JD8Z3K5V0000000000000000"], 3, "no run has the id"),
-        (&["runs", "allow", "shell", "claude"], 2, "is no agent"),
+        (&["runs", "allow", "shell", "claude"], 2, "is reserved"),
         (&["runs", "disallow", "bob"], 3, "nothing like that is allowed"),
         (&["run", "nothing", "hello"], 3, "no adapter is named `nothing`"),
         (&["run", "cursor", "hello"], 1, "could not do it"),

@@ -14,8 +14,6 @@ use crate::shapes::runs::{AllowanceShape, AllowancesShape};
 /// Why nothing was allowed or taken back.
 #[derive(Debug, thiserror::Error)]
 enum RunConsentError {
-    #[error("`shell` is no agent, so nothing can be allowed to it")]
-    Nobody,
     #[error("this shell belongs to an agent, and an agent cannot consent for its user")]
     AnAgents,
     #[error("nothing like that is allowed")]
@@ -25,7 +23,6 @@ enum RunConsentError {
 impl Explain for RunConsentError {
     fn exit(&self) -> Exit {
         match self {
-            RunConsentError::Nobody => Exit::Usage,
             RunConsentError::AnAgents => Exit::Refused,
             RunConsentError::NotAllowed => Exit::NotFound,
         }
@@ -33,7 +30,6 @@ impl Explain for RunConsentError {
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            RunConsentError::Nobody => "you yourself may start runs without any permission",
             RunConsentError::AnAgents => "run it in a terminal of your own",
             RunConsentError::NotAllowed => "run `relay-mesh runs allowed` to see what is",
         };
@@ -43,9 +39,6 @@ impl Explain for RunConsentError {
 
 pub(super) async fn allow(wanted: Allow, context: &Context) -> Result<Exit, CommandError> {
     let Allow { agent, harness, reach, budget } = wanted;
-    if agent.is_shell() {
-        return Err(RunConsentError::Nobody.into());
-    }
     let open = context.open()?;
     let runs = Runs::of(&context.settings.dir.value);
     let evidence = permission::evidence(context, &open, &runs).await?;
