@@ -222,9 +222,9 @@ async fn a_program_that_is_killed_leaves_nothing_running() {
 async fn what_cannot_be_started_says_why() {
     for (command, folder, expected) in [
         (vec!["/nonexistent/program".to_owned()], "/", "No such file"),
-        (vec!["/etc/passwd".to_owned()], "/", "ermission denied"),
+        (vec!["/etc/passwd".to_owned()], "/", "denied"),
         (vec!["/bin/true".to_owned()], "/nonexistent", "No such file"),
-        (vec!["/bin/true".to_owned()], "/etc/passwd", "ot a directory"),
+        (vec!["/bin/true".to_owned()], "/etc/passwd", "a directory"),
     ] {
         let stage = Stage::new();
         let order = Order { command, folder: folder.into(), ..stage.order("") };
