@@ -113,6 +113,10 @@ impl Adapter {
         &self.lender.name
     }
 
+    pub(crate) fn lender(&self) -> &Lender {
+        &self.lender
+    }
+
     pub(crate) fn compilation(&self) -> Compilation {
         self.compilation
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::digest::Digest;
-use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Root};
+use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Root, Run};
 use crate::template::Origin;
 
 /// The grant that every adapter requests implicitly.
@@ -127,6 +127,19 @@ impl Grants {
         self.check(format!("programs.{name}"), self.asks.programs.get(name))
     }
 
+    /// How it may have the harness started for a task.
+    pub fn run(&self, name: &str) -> Result<&Run, Denied> {
+        self.check(format!("runs.{name}"), self.asks.runs.get(name))
+    }
+
+    /// The user's variables that a program gets because a granted run starts the same one: what the harness is asked
+    /// about its login must be true of the run too.
+    pub fn environment_of(&self, program: &str) -> Vec<&str> {
+        let granted = self.asks.runs.iter().filter(|(name, _)| self.is_given(&format!("runs.{name}")));
+        let same = granted.filter(|(_, run)| run.program == program);
+        same.flat_map(|(_, run)| run.environment.iter().map(String::as_str)).collect()
+    }
+
     /// Whether it may show notifications on the desktop.
     pub fn notices(&self) -> Result<(), Denied> {
         self.check("notices".to_owned(), self.asks.notices.then_some(()))
@@ -187,6 +200,7 @@ impl Asks {
         all.extend(
             self.programs.iter().map(|(name, line)| (format!("programs.{name}"), format!("run the program `{line}`"))),
         );
+        all.extend(self.runs.iter().map(|(name, run)| (format!("runs.{name}"), run.allows())));
         if self.notices {
             all.push(("notices".to_owned(), "show notifications on the desktop".to_owned()));
         }
@@ -210,6 +224,7 @@ impl Asks {
             Some(("programs", name)) => {
                 both(&self.programs, &later.programs, name).is_some_and(|(old, new)| old == new)
             }
+            Some(("runs", name)) => both(&self.runs, &later.runs, name).is_some_and(|(old, new)| old == new),
             Some(_) => false,
             None => grant.as_str() == STATE || (grant.as_str() == "notices" && self.notices && later.notices),
         };
@@ -255,6 +270,15 @@ mod tests {
         [grants.programs]
         version = ["x", "--version"]
         shell = ["sh", "-c", "echo it's; rm $0", "{word}"]
+        [runs.task]
+        program = "x"
+        words = ["run", "--json"]
+        environment = ["X_KEY"]
+        [runs.task.options]
+        model = ["--model={name}"]
+        schema = ["--schema", "{file:schema.json}"]
+        [runs.task.sets]
+        X_RETRIES = "{number}"
     "#;
 
     fn check(given: &[&str], ask: &str, expected: &str) {
@@ -267,6 +291,7 @@ mod tests {
             Some(("origins", name)) => grants.origin(name).map(drop),
             Some(("endpoints", name)) => grants.endpoint(name).map(drop),
             Some(("programs", name)) => grants.program(name).map(drop),
+            Some(("runs", name)) => grants.run(name).map(drop),
             Some(("environment", name)) => {
                 let seen = grants.narrow(&[(name.to_owned(), "1".to_owned())]);
                 assert_eq!(if seen.is_empty() { "hidden" } else { "seen" }, expected, "{ask}");
@@ -281,11 +306,13 @@ mod tests {
 
     #[test]
     fn every_grant_takes_both_keys() {
-        for grant in ["roots.config", "origins.api", "endpoints.rpc", "programs.version", "notices", "state"] {
+        for grant in
+            ["roots.config", "origins.api", "endpoints.rpc", "programs.version", "runs.task", "notices", "state"]
+        {
             check(&[grant], grant, "lent");
             check(&[], grant, &format!("give it by `relay-mesh plugin grant x {grant}`"));
         }
-        for grant in ["roots.other", "origins.other", "endpoints.other", "programs.other"] {
+        for grant in ["roots.other", "origins.other", "endpoints.other", "programs.other", "runs.other"] {
             check(&[grant], grant, "its manifest does not ask for it");
         }
         check(&["environment.SEEN"], "environment.SEEN", "seen");
@@ -307,6 +334,8 @@ mod tests {
                 "talk over the socket 127.0.0.1:{port} on this machine",
                 "run the program `sh -c 'echo it'\\''s; rm $0' {word}`",
                 "run the program `x --version`",
+                "word the command line by which a task is run: `x run --json`, with any of `--model={name}`, `--schema \
+                 {file:schema.json}`; that program gets your variables X_KEY; the adapter may set X_RETRIES={number}",
                 "show notifications on the desktop",
                 "keep small notes of its own between calls",
             ]
@@ -336,7 +365,19 @@ mod tests {
         check_kept(replaced("http://127.0.0.1:{port}", "http://127.0.0.1:{port}/{any}"), &["origins.api"]);
         check_kept(replaced("tcp = \"127.0.0.1:{port}\"", "unix = \"~/.x/s\""), &["endpoints.rpc"]);
         check_kept(replaced("\"--version\"", "\"{anything}\""), &["programs.version"]);
+        check_kept(replaced("X_KEY", "OTHER_KEY"), &["runs.task"]);
+        check_kept(replaced("--model={name}", "{name}"), &["runs.task"]);
         check_kept(replaced("notices = true", ""), &["notices"]);
+    }
+
+    #[test]
+    fn a_program_gets_what_a_granted_run_of_it_gets() {
+        let manifest = Manifest::parse(MANIFEST).expect("a manifest");
+        let given = |grants: &[&str]| Given::ByPerson(grants.iter().map(|name| (*name).to_owned()).collect());
+        let granted = Grants::new("x", manifest.asks.clone(), given(&["runs.task"]));
+        assert_eq!(granted.environment_of("x"), ["X_KEY"]);
+        assert!(granted.environment_of("sh").is_empty());
+        assert!(Grants::new("x", manifest.asks, given(&["programs.version"])).environment_of("x").is_empty());
     }
 
     #[test]

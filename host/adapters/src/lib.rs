@@ -22,11 +22,11 @@ mod engine;
 mod examine;
 mod faults;
 pub mod grants;
-mod group;
 mod guest;
 pub mod host_functions;
 pub mod installed;
 mod instance;
+mod launch;
 mod loading;
 pub mod manifest;
 mod optional;
@@ -48,7 +48,6 @@ pub use digest::{Digest, InvalidDigest};
 pub use examine::{Audit, Examination, Grantee, Objection};
 pub use faults::{Counters, Fault};
 pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
-pub use group::Group;
 pub use installed::{InstalledAdapters, InstalledError};
 pub use package::{Package, PackageError};
 pub use retention::LeftByAdapters;
@@ -56,7 +55,7 @@ pub use roots::{RootError, hint_of_link};
 pub use section::Excess;
 pub use sources::Source;
 pub use states::{AdapterState, Condition, Unused};
-pub use template::Surroundings;
+pub use template::{OwnInstallation, Surroundings};
 
 /// The names of the adapters that are part of the program.
 pub fn built_in_names() -> impl Iterator<Item = &'static str> {

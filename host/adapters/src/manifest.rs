@@ -37,12 +37,25 @@
 //! [rehearsal]                          # a call of a hook that `doctor` plays, in a data folder of its own
 //! hook = "SessionStart"
 //! payload = '{"session_id":"rehearsal","hook_event_name":"SessionStart","source":"startup"}'
+//!
+//! [runs.task]                          # a grant too: how the harness is started for one task (`Run`)
+//! program = "claude"
+//! words = ["-p", "--output-format", "stream-json"]
+//! environment = ["ANTHROPIC_API_KEY"]  # passed on to it, and never shown to the adapter
+//!
+//! [runs.task.options]                  # what the adapter may add
+//! model = ["--model={name}"]
+//! settings = ["--settings", "{file:settings.json}"]
+//!
+//! [runs.task.sets]                     # what the adapter may set
+//! CLAUDE_CODE_MAX_RETRIES = "{number}"
 //! ```
 //!
 //! Unknown keys are errors, so that the author notices a misspelt grant before a user's adapter is denied something.
 //! The manifest is beside the component, or inside it as the custom section [`SECTION`].
 
 mod raw;
+mod run;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,6 +66,7 @@ use toml::Spanned;
 use crate::template::{Address, Argument, Origin};
 pub use raw::is_name;
 use raw::{RawManifest, line_of, within};
+pub use run::Run;
 
 /// The custom section in which a component carries its manifest.
 pub const SECTION: &str = "relay:adapter/manifest";
@@ -119,6 +133,8 @@ pub struct Asks {
     pub endpoints: BTreeMap<String, Endpoint>,
     /// Command lines, by name: the program and its arguments.
     pub programs: BTreeMap<String, CommandLine>,
+    /// How the harness is started for one task, by name.
+    pub runs: BTreeMap<String, Run>,
 }
 
 /// A folder that an adapter may read.
@@ -186,16 +202,22 @@ pub struct CommandLine {
 impl fmt::Display for CommandLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.program)?;
-        self.arguments.iter().try_for_each(|argument| {
-            let word = argument.to_string();
-            let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%{}".contains(character);
-            // Quoted, because the user must see where an argument ends: `sh -c 'rm x'` is not `sh -c rm x`.
-            if !word.is_empty() && word.chars().all(is_plain) {
-                write!(f, " {word}")
-            } else {
-                write!(f, " '{}'", word.replace('\'', "'\\''"))
-            }
-        })
+        self.arguments.iter().try_for_each(|argument| write!(f, " {}", Quoted(&argument.to_string())))
+    }
+}
+
+/// A word of a command line. It is quoted if it has to be, because the user must see where an argument ends:
+/// `sh -c 'rm x'` is not `sh -c rm x`.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%{}".contains(character);
+        if !self.0.is_empty() && self.0.chars().all(is_plain) {
+            f.write_str(self.0)
+        } else {
+            write!(f, "'{}'", self.0.replace('\'', "'\\''"))
+        }
     }
 }
 
@@ -264,7 +286,11 @@ impl Manifest {
             memory_mb: within(written.limits.memory_mb, Limits::default().memory_mb, CEILING.memory_mb)
                 .map_err(|(span, what)| wrong(span, format!("memory-mb {what}"), None))?,
         };
-        let asks = written.grants.parse().map_err(|(span, error)| wrong(span, error.to_string(), error.hint()))?;
+        let untemplated = |(span, error): raw::Wrong| wrong(span, error.to_string(), error.hint());
+        let mut asks = written.grants.parse().map_err(untemplated)?;
+        for (name, run) in written.runs {
+            asks.runs.insert(name.clone(), run.parse(&name).map_err(untemplated)?);
+        }
         Ok(Manifest {
             name: written.name.into_inner(),
             title: written.title,

@@ -36,4 +36,4 @@ macro_rules! optional_interfaces {
     };
 }
 
-optional_interfaces![commands, evidence];
+optional_interfaces![commands, evidence, runner];

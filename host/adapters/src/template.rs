@@ -2,12 +2,14 @@
 //! pure; values are checked before they are filled in, so that none can reach beyond its blank.
 
 mod path;
+mod slot;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-pub use path::{Surroundings, check_path, fill_path, is_inside};
+pub use path::{OwnInstallation, Surroundings, check_path, fill_path, is_inside};
+pub use slot::{Filling, LONGEST_RUN_VALUE, Slot};
 
 /// The longest value that may fill a blank, in bytes: a path or an id, never a long text.
 pub const LONGEST_VALUE: usize = 4096;
@@ -39,6 +41,15 @@ pub enum InvalidTemplate {
     /// A command line whose program is missing, or has a blank that the guest would fill.
     #[error("the program `{0}` has no fixed program")]
     NoProgram(String),
+    /// A blank for a file whose name is not a plain one.
+    #[error("`{0}` is not the name of a file in a run's folder")]
+    NotAFile(String),
+    /// Text that cannot be a variable's name.
+    #[error("`{0}` is not a variable's name")]
+    NotAVariable(String),
+    /// A variable that decides which code a program loads, or one of ours.
+    #[error("an adapter may not set `{0}`")]
+    NotSettable(String),
 }
 
 impl InvalidTemplate {
@@ -53,6 +64,11 @@ impl InvalidTemplate {
             InvalidTemplate::ManyBlanks(_) => Some("one blank per argument: split it in two"),
             InvalidTemplate::NotOneAddress(_) => Some("write `{ unix = \"~/x.sock\", framing = \"lines\" }`"),
             InvalidTemplate::NoProgram(_) => Some("the first word is the program's name, without blanks"),
+            InvalidTemplate::NotAFile(_) => Some("write `{file:settings.json}`: letters, digits and - _ ."),
+            InvalidTemplate::NotAVariable(_) => Some("names are made of letters, digits and _"),
+            InvalidTemplate::NotSettable(_) => {
+                Some("it decides which code the program loads, or is relay-mesh's own; pass it on by `environment`")
+            }
         }
     }
 }

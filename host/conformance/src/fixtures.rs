@@ -3,6 +3,7 @@
 mod callers;
 mod deliveries;
 mod hooks;
+mod runs;
 mod settings;
 
 use std::io;
@@ -15,6 +16,7 @@ use serde_json::Value;
 pub(crate) use callers::{Detects, RecordedCaller};
 pub(crate) use deliveries::{DeliveryOutcome, FrameAnswer, HttpAnswer, PeerScript, ProgramAnswer, RecordedDelivery};
 pub(crate) use hooks::{ExpectedReading, Reads, RecordedHook};
+pub(crate) use runs::{LONGEST_STOP, RecordedRun, ended, lines, plain_task};
 pub(crate) use settings::SettingsCase;
 
 #[derive(Debug, Default)]
@@ -23,6 +25,7 @@ pub(crate) struct Fixtures {
     pub(crate) callers: Vec<Named<RecordedCaller>>,
     pub(crate) settings: Vec<SettingsCase>,
     pub(crate) deliveries: Vec<Named<RecordedDelivery>>,
+    pub(crate) runs: Vec<Named<RecordedRun>>,
 }
 
 /// A fixture, by the name of its file without the extension.
@@ -65,7 +68,7 @@ pub(crate) fn maybe<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from:
 impl Fixtures {
     /// Reads a folder. Parts may be missing; a missing folder is an error.
     pub(crate) fn read(folder: &Path) -> Result<Fixtures, FixturesError> {
-        let known = ["hooks", "callers", "settings", "push"];
+        let known = ["hooks", "callers", "settings", "push", "runs"];
         for entry in entries(folder)? {
             let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if entry.is_dir() && !known.contains(&name.as_str()) {
@@ -78,6 +81,7 @@ impl Fixtures {
             callers: files(&folder.join("callers"))?,
             settings: settings::read(&folder.join("settings"))?,
             deliveries: files(&folder.join("push"))?,
+            runs: files(&folder.join("runs"))?,
         };
         fixtures.check_references(folder)?;
         Ok(fixtures)
@@ -177,11 +181,16 @@ mod tests {
             "after `b`, which is not in hooks/",
         );
         check(&[("hooks/a.yaml", "")], "does not end with .json");
-        check(&[("hook/a.json", "{}")], "holds hooks, callers, settings, push");
+        check(&[("hook/a.json", "{}")], "holds hooks, callers, settings, push, runs");
         check(&[("callers/a.json", r#"{"detects": null}"#)], "detects: None");
         check(&[("callers/a.json", "{}")], "missing field `detects`");
         check(&[("settings/with-comments/config/sub/a.json", "// mine\n{}")], "a.json");
         check(&[("settings/a.json", "")], "settings/CASE/ROOT/PATH");
+        check(
+            &[("runs/a.json", r#"{"output": [], "exit": {"code": 0}, "concludes": {"ending": "broke-off"}}"#)],
+            "ending: BrokeOff",
+        );
+        check(&[("runs/a.json", r#"{"output": [], "exit": {}, "concludes": {}}"#)], "missing field `ending`");
         check(&[("push/a.json", r#"{"session": {"id": "s"}, "route": "r", "outcome": "accepted"}"#)], "route: \"r\"");
         check(
             &[("push/a.json", r#"{"session": {"id": "s"}, "route": "r", "outcome": "delivered"}"#)],

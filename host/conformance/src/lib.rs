@@ -21,6 +21,7 @@ mod identity;
 mod installing;
 mod optional;
 mod report;
+mod runs;
 mod scratch;
 mod setups;
 

@@ -10,7 +10,8 @@ use std::time::Duration;
 use adapters::grants::{Given, Grants};
 use adapters::manifest::Manifest;
 use adapters::{
-    Adapter, Adapters, Consent, Consents, Digest, Grant, Package, Settings, Surroundings, Usage, host_functions,
+    Adapter, Adapters, Consent, Consents, Digest, Grant, OwnInstallation, Package, Settings, Surroundings, Usage,
+    host_functions,
 };
 use mesh::ports::harness::HarnessError;
 use mesh::ports::machine::{Instant, Machine, Process};
@@ -93,6 +94,7 @@ impl Scratch {
             project: Some(project),
             environment: BTreeMap::from([("PATH".to_owned(), programs.display().to_string())]),
             in_place_of_root: Some(folder.join("machine")),
+            own: OwnInstallation::default(),
         };
         let mut grants: BTreeSet<String> = self.grants().into_iter().map(|grant| grant.name).collect();
         if let Some(without) = &options.without {
@@ -129,6 +131,13 @@ impl Stage<'_> {
     pub(crate) fn root(&self, name: &str) -> Option<PathBuf> {
         let root = self.scratch.manifest.asks.roots.get(name)?;
         adapters::template::fill_path(&root.path, &self.surroundings).ok()
+    }
+
+    /// Puts a program where the adapter's programs are looked for. It does nothing.
+    pub(crate) fn place_program(&self, program: &str) -> std::io::Result<()> {
+        let place = self.programs.join(program.rsplit('/').next().unwrap_or(program));
+        std::fs::write(&place, "#!/bin/sh\n")?;
+        std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700))
     }
 
     pub(crate) fn surroundings(&self) -> &Surroundings {

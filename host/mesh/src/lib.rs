@@ -14,6 +14,7 @@ pub mod messages;
 pub mod names;
 pub mod ports;
 pub mod reservations;
+pub mod runs;
 pub mod sessions;
 pub mod storage;
 mod topology;

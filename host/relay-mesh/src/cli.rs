@@ -165,6 +165,11 @@ commands! {
     /// Delete what is finished and old
     Gc(gc::Args),
 
+    /// Run a harness for one task, to its end
+    Run(run::Args),
+    /// Show runs, follow, stop and apply them
+    Runs(runs::Args),
+
     /// Start the server in the background
     #[command(alias = "mesh-up")]
     Up(up::Args),

@@ -19,6 +19,7 @@ use crate::exit::Exit;
 use crate::machine::{MachineError, ThisMachine};
 use crate::server::ServerError;
 use crate::server::nats::{self, NatsRecord};
+use crate::setup::request::Installation;
 
 /// How long a hook waits for the servers: its harness waits for the hook at every tool call.
 const HOOKS_PATIENCE: Duration = Duration::from_secs(1);
@@ -272,5 +273,7 @@ fn surroundings(context: &Context, client: Client) -> Surroundings {
         }
         Client::Nobody => (None, context.environment.of_the_person()),
     };
-    Surroundings { home: context.environment.home(), project, environment, in_place_of_root: None }
+    // Without its own path, which the system all but always tells, a run finds relay-mesh in PATH.
+    let own = Installation::of(context).map(|installation| installation.for_runs()).unwrap_or_default();
+    Surroundings { home: context.environment.home(), project, environment, in_place_of_root: None, own }
 }

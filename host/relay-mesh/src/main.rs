@@ -23,6 +23,7 @@ mod logging;
 mod machine;
 mod render;
 mod retention;
+mod runs;
 mod server;
 mod setup;
 mod shapes;
@@ -52,6 +53,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    if let Some(exit) = processes::guard::if_asked(&arguments) {
+        return exit;
+    }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
         Err(error) => return arguments::usage(&error, &arguments),

@@ -16,6 +16,7 @@ mod commands;
 mod delivery;
 mod messages;
 mod reservations;
+mod runs;
 mod sessions;
 mod timestamp;
 
@@ -24,6 +25,7 @@ pub use commands::{CommandDetail, CommandView};
 pub use delivery::{RecipientView, RefusedRouteView, SentToView, SentView, StatusView, StepView};
 pub use messages::{MessageView, PriorityView};
 pub use reservations::{ConflictView, ReservationDetail, ReservationView, ReserveOutcomeView, ReservedView};
+pub use runs::{ArtifactsView, DenialView, RunView, StructuredView, UsageView, dollars};
 pub use sessions::SessionRefView;
 pub use timestamp::{Timestamp, rfc3339};
 

@@ -10,6 +10,7 @@ mod install;
 mod memory;
 mod payload;
 mod push;
+mod runner;
 mod sessions;
 
 use relay_mesh_sdk::{About, Context, Identity};
@@ -34,4 +35,4 @@ impl Identity for ClaudeCode {
 /// Passes the host's text on; the SessionStart hook and the hook after registration show it.
 impl Context for ClaudeCode {}
 
-relay_mesh_sdk::export!(ClaudeCode, [evidence], manifest = "../adapter.toml");
+relay_mesh_sdk::export!(ClaudeCode, [evidence, runner], manifest = "../adapter.toml");

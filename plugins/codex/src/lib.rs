@@ -9,6 +9,7 @@ mod hooks;
 mod install;
 mod payload;
 mod push;
+mod runner;
 mod sessions;
 mod terminals;
 #[cfg(test)]
@@ -35,4 +36,4 @@ impl Identity for Codex {
 /// Passes the host's text on; the SessionStart hook and the hook after registration show it.
 impl Context for Codex {}
 
-relay_mesh_sdk::export!(Codex, [commands], manifest = "../adapter.toml");
+relay_mesh_sdk::export!(Codex, [commands, runner], manifest = "../adapter.toml");

@@ -10,6 +10,7 @@ mod http;
 mod install;
 mod payload;
 mod push;
+mod runner;
 mod servers;
 mod sessions;
 
@@ -35,4 +36,4 @@ impl Identity for OpenCode {
 /// Passes the host's text on; the connector puts it into the system text of every request.
 impl Context for OpenCode {}
 
-relay_mesh_sdk::export!(OpenCode, [commands], manifest = "../adapter.toml");
+relay_mesh_sdk::export!(OpenCode, [commands, runner], manifest = "../adapter.toml");

@@ -5,3 +5,4 @@
 
 pub mod commands;
 pub mod evidence;
+pub mod runner;

@@ -23,11 +23,13 @@ mod fake_host;
 pub(crate) mod fakes;
 
 mod recorded;
+mod run;
 mod words;
 
 pub use fake_host::FakeHost;
 pub use fakes::Fakes;
 pub use recorded::recorded;
+pub use run::{ended, recorded_runs, run, task};
 pub use words::{SETTINGS, complaints, reading, reply};
 
 use crate::hooks::{Call, Findings, Hooks, Reading, Reply};

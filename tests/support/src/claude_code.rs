@@ -59,6 +59,16 @@ impl<'a> ClaudeCode<'a> {
         ClaudeCode { stage, environment }
     }
 
+    /// The client's executable.
+    pub fn program_path() -> PathBuf {
+        client()
+    }
+
+    /// The variables with which a user starts it.
+    pub fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
     /// Sets a further variable, as a user does before starting it.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> ClaudeCode<'a> {
@@ -79,6 +89,15 @@ impl<'a> ClaudeCode<'a> {
     pub fn started_by(&self, program: Program, prompt: &str) -> Program {
         let environment = self.environment.iter().map(|(name, value)| (name, value));
         program.arg(client()).args(["-p", prompt]).args(ALLOWED).envs(environment)
+    }
+
+    /// Runs relay-mesh, which finds the client on its path, with everything that the client needs.
+    pub fn run(&self, arguments: &[&str]) -> Outcome {
+        let bin = client().parent().map(Path::to_owned).unwrap_or_default();
+        let path = self.environment.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.as_str());
+        let path = format!("{}:{}", bin.display(), path.unwrap_or_default());
+        let environment = self.environment.iter().map(|(name, value)| (name, value));
+        self.stage.relay(arguments).envs(environment).env("PATH", path).run()
     }
 
     /// Starts it headless and sends prompts later, as a program that embeds it does.

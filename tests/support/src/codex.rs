@@ -82,6 +82,11 @@ impl<'a> Codex<'a> {
         Codex { stage, home, environment, app_server: AppServer::Shared, trust: Trust::All, flags: Vec::new() }
     }
 
+    /// The variables with which a user starts it.
+    pub fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
     /// Sets a further variable, as a user does before starting it.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Codex<'a> {

@@ -55,6 +55,11 @@ impl<'a> Gemini<'a> {
         Gemini { stage, environment }
     }
 
+    /// The variables with which a user starts it.
+    pub fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
     /// Runs it headless with one prompt. Tools run without asking.
     pub fn ask(&self, prompt: &str, further: &[&str]) -> Headless {
         let outcome = Program::new(client())

@@ -52,6 +52,16 @@ impl<'a> OpenCode<'a> {
         OpenCode { stage, environment }
     }
 
+    /// The client's executable.
+    pub fn program_path() -> PathBuf {
+        client()
+    }
+
+    /// The variables with which a user starts it.
+    pub fn environment(&self) -> &[(String, String)] {
+        &self.environment
+    }
+
     /// Sets a further variable, as a user does before starting it.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> OpenCode<'a> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use processes::Group;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
@@ -13,7 +14,6 @@ use super::rates::Use;
 use super::{HostResult, about, failed, within};
 use crate::bindings::relay::adapter::programs::{Host, Outcome};
 use crate::bindings::relay::adapter::types::Error;
-use crate::group::Group;
 use crate::guest::Guest;
 use crate::template::{Argument, Surroundings};
 
@@ -33,7 +33,7 @@ impl Default for Settings {
 }
 
 /// Variables that programs commonly need. All others, above all keys and tokens, are not passed on, except those that
-/// the manifest was granted.
+/// the manifest was granted, and those that a granted run passes on to the same program.
 const PASSED_ON: [&str; 14] = [
     "PATH",
     "HOME",
@@ -66,16 +66,17 @@ impl Host for Guest {
             let arguments = Argument::fill_all(&line.arguments, &values)?;
             let program = search(&line.program, &lender.surroundings)
                 .ok_or_else(|| Error::NotFound(format!("the program `{}` is not in PATH", line.program)))?;
-            Ok((program, arguments))
+            Ok((program, arguments, lender.grants.environment_of(&line.program)))
         });
-        let (program, arguments) = match prepared {
+        let (program, arguments, further) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return Ok(Err(about(&format!("programs.{name}"), error))),
         };
         let surroundings = &lender.surroundings;
         let all: Vec<_> = surroundings.environment.clone().into_iter().collect();
         let mut environment: BTreeMap<String, String> = lender.grants.narrow(&all).into_iter().collect();
-        environment.extend(all.into_iter().filter(|(name, _)| PASSED_ON.contains(&name.as_str())));
+        let passed_on = |name: &str| PASSED_ON.contains(&name) || further.contains(&name);
+        environment.extend(all.into_iter().filter(|(name, _)| passed_on(name)));
         let settings = lender.settings.programs;
         let home = surroundings.home.clone().unwrap_or_else(|| PathBuf::from("/"));
         let run = run(&program, &arguments, environment, &home, input, settings.largest);
@@ -93,7 +94,7 @@ impl Host for Guest {
 }
 
 /// Finds a program: an executable file of its name in a folder of `PATH`.
-fn search(program: &str, surroundings: &Surroundings) -> Option<PathBuf> {
+pub(crate) fn search(program: &str, surroundings: &Surroundings) -> Option<PathBuf> {
     let executable = |path: &Path| {
         path.is_absolute() && path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
     };
@@ -175,8 +176,17 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_program_started_ends_with_it() {
+        ends("sleep 60 & echo $! > {}/pid; wait").await;
+    }
+
+    #[tokio::test]
+    async fn also_what_it_started_in_a_session_of_its_own() {
+        ends("setsid sh -c 'echo $$ > {}/pid; sleep 60' & sleep 60").await;
+    }
+
+    async fn ends(script: &str) {
         let folder = tempfile::tempdir().expect("a folder");
-        let script = format!("sleep 60 & echo $! > {0}/pid; wait", folder.path().display());
+        let script = script.replace("{}", &folder.path().display().to_string());
         check(&script, "", "took longer than 1000 ms").await;
         let pid = std::fs::read_to_string(folder.path().join("pid")).expect("a pid");
         let pid = Pid::from_raw(pid.trim().parse().expect("a number")).expect("a pid");

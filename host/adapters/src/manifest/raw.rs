@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::run::RawRun;
 use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Matches, Rehearsal, Root};
 use crate::template::{Address, Argument, InvalidTemplate};
 
@@ -21,6 +22,8 @@ pub(super) struct RawManifest {
     pub(super) matches: Matches,
     #[serde(default)]
     pub(super) grants: RawGrants,
+    #[serde(default)]
+    pub(super) runs: BTreeMap<String, RawRun>,
     #[serde(default)]
     pub(super) limits: RawLimits,
     pub(super) rehearsal: Option<Rehearsal>,
@@ -69,7 +72,7 @@ pub(super) struct RawLimits {
 }
 
 /// A range of the text, and what is wrong there.
-type Wrong = (std::ops::Range<usize>, InvalidTemplate);
+pub(super) type Wrong = (std::ops::Range<usize>, InvalidTemplate);
 
 impl RawGrants {
     pub(super) fn parse(self) -> Result<Asks, Wrong> {

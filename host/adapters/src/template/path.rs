@@ -17,6 +17,24 @@ pub struct Surroundings {
     /// A folder that replaces `/` in absolute paths of manifests. Only the conformance kit sets it, so that its results
     /// do not depend on the machine.
     pub in_place_of_root: Option<PathBuf>,
+    /// How this relay-mesh is started by what it starts itself.
+    pub own: OwnInstallation,
+}
+
+/// How this very relay-mesh is started, by a harness that it has started for a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnInstallation {
+    /// The program and its first arguments.
+    pub program: Vec<String>,
+    /// Variables that it needs, such as the data folder.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Default for OwnInstallation {
+    /// The program of this name in `PATH`.
+    fn default() -> OwnInstallation {
+        OwnInstallation { program: vec!["relay-mesh".to_owned()], environment: Vec::new() }
+    }
 }
 
 /// Checks a path with variables, without filling it.

@@ -101,6 +101,7 @@ impl Stage {
                 project: None,
                 environment: [("PATH".to_owned(), path), ("SECRET".to_owned(), "s".to_owned())].into(),
                 in_place_of_root: None,
+                own: adapters::OwnInstallation::default(),
             },
             consents: self.consents.clone(),
             host_functions: adapters::host_functions::Settings {

@@ -14,7 +14,7 @@ use crate::commands::{Command, CommandStage, CommandStatus, Ended, LONGEST_RESUL
 use crate::core::Core;
 use crate::delivery::chain;
 use crate::delivery::serve::Either;
-use crate::delivery::wake_file;
+use crate::delivery::wake_file::{self, Counts};
 use crate::names::{AgentName, MessageId};
 use crate::ports::consent::why_not_allowed;
 use crate::ports::harness::{HarnessError, Means};
@@ -212,7 +212,7 @@ async fn carry_out(
         .note("command-run", serde_json::json!({ "id": id, "agent": to, "from": from, "by": means.name }))
         .await;
     // The wake file is the record of all wakes, and a command wakes as a message does.
-    wake_file::append_to_wake_file(core, &record.session, from, *id, record.activity == Activity::Idle).await?;
+    wake_file::append_to_wake_file(core, &record.session, from, *id, Counts::Alone).await?;
     if let Some(trace) = command.trace {
         chain::works_on(core, to, trace).await?;
     }

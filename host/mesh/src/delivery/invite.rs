@@ -11,8 +11,8 @@ use crate::delivery::chain;
 use crate::delivery::invitation;
 use crate::delivery::invitation::{Invitation, InvitationAnswer, InvitationState, news, worded};
 use crate::delivery::loop_guard::next_trace;
-use crate::delivery::wake_file;
 use crate::delivery::wake_file::ROUTE;
+use crate::delivery::wake_file::{self, Counts};
 use crate::messages::receipt::DeliveryStatus;
 use crate::messages::{Hold, Priority};
 use crate::names::AgentName;
@@ -156,7 +156,7 @@ pub(crate) async fn invite(
     core.event_log.note("invited", serde_json::json!({ "id": id, "from": from, "session": reference })).await;
     if found.is_listened_to {
         // The wake file is the record of all wakes, also of those by a listener.
-        wake_file::append_to_wake_file(core, &reference, from, id, true).await?;
+        wake_file::append_to_wake_file(core, &reference, from, id, Counts::Alone).await?;
         return Ok(invited(&reference, &invitation, LISTEN, DeliveryStatus::Stored));
     }
     match bring(core, &found, &invitation).await? {
@@ -181,7 +181,7 @@ pub(crate) async fn remind(core: &Core, invited: Invited) -> Result<Invited, Inv
         Some(InvitationAnswer::Open(_) | InvitationAnswer::Refused) => {}
     }
     if invited.route == ROUTE {
-        wake_file::append_to_wake_file(core, session, &invitation.from, invitation.id, true).await?;
+        wake_file::append_to_wake_file(core, session, &invitation.from, invitation.id, Counts::Alone).await?;
     }
     let refused = match (invited.route == LISTEN, invitation.standing) {
         (true, InvitationState::Refused) => true,
@@ -230,13 +230,13 @@ async fn bring(
     let mut wakes_counted = false;
     for route in found.waking().filter(|route| route.when.contains(&activity)) {
         if route.name == ROUTE {
-            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id, true).await?;
+            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id, Counts::Alone).await?;
             invitation::advance_invitation(core, &reference, invitation.id, DeliveryStatus::Notified).await?;
             return Ok(Ok(invited(&reference, invitation, &route.name, DeliveryStatus::Notified)));
         }
         if !wakes_counted {
             // The wake file is the record of all wakes, also of those by another route.
-            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id, true).await?;
+            wake_file::append_to_wake_file(core, &reference, &invitation.from, invitation.id, Counts::Alone).await?;
             wakes_counted = true;
         }
         let text = match route.carries {

@@ -56,16 +56,24 @@ struct WakeLine {
     from: Option<AgentName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<MessageId>,
-    /// The session was idle, so this line wakes it.
-    #[serde(default = "yes")]
-    wakes: bool,
+    #[serde(default)]
+    counts: Counts,
 }
 
-fn yes() -> bool {
-    true
+/// How the loop guard counts a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Counts {
+    /// As a wake of its own: an invitation, a command.
+    #[default]
+    Alone,
+    /// A message to an idle session, which the messages just before it have woken already.
+    WithOthers,
+    /// It wakes nobody, or the user sent it.
+    Never,
 }
 
-/// Lines that follow one another within this time wake a session once, in milliseconds.
+/// Messages that follow one another within this time wake a session once, in milliseconds.
 const ONE_WAKE: u64 = 2_000;
 
 /// Writes to the wake file for a stored message, if the recipient's session on this machine can be woken, and notes
@@ -83,14 +91,17 @@ pub(crate) async fn ring(
     if !can_wake(core, record, ring.priority) {
         return Ok(Rang::Nobody);
     }
-    if let Some(hold) = why_not_wake(core, &record.session, &ring.from, ring.hops).await? {
+    if let Some(hold) = why_hold(core, record, &ring.from, ring.hops).await? {
         let event = Event::Held { hold: hold.clone() };
         inbox::receipt(core, &to.name, &[ring.id], &event, Durability::Process).await?;
         note_held(core, ring, &to.name, &hold).await;
         return Ok(Rang::Held(hold.reason));
     }
-    let wakes = record::activity(core, record) == Activity::Idle;
-    append_to_wake_file(core, &record.session, &ring.from, ring.id, wakes).await?;
+    let counts = match record::activity(core, record) == Activity::Idle && !ring.from.is_shell() {
+        true => Counts::WithOthers,
+        false => Counts::Never,
+    };
+    append_to_wake_file(core, &record.session, &ring.from, ring.id, counts).await?;
     if !record.watches_wake_file {
         return Ok(Rang::Nobody);
     }
@@ -112,6 +123,16 @@ pub(crate) async fn note_held(core: &Core, ring: &Ring, to: &AgentName, hold: &H
     core.event_log.note("held", details).await;
 }
 
+/// Why the loop guard stops a message to a session; `None` if it does not. Nobody loops with the user's own shell.
+pub(crate) async fn why_hold(
+    core: &Core,
+    record: &SessionRecord,
+    from: &AgentName,
+    hops: u32,
+) -> Result<Option<Hold>, StoreError> {
+    if from.is_shell() { Ok(None) } else { why_not_wake(core, &record.session, from, hops).await }
+}
+
 /// Why the loop guard would not let this sender wake a session now; `None` if it would.
 pub(crate) async fn why_not_wake(
     core: &Core,
@@ -119,10 +140,6 @@ pub(crate) async fn why_not_wake(
     from: &AgentName,
     hops: u32,
 ) -> Result<Option<Hold>, StoreError> {
-    // Nobody loops with the user's own shell.
-    if from.is_shell() {
-        return Ok(None);
-    }
     let wakes = recent_wakes(core, session, from, core.machine.now()).await?;
     Ok(why_held(&core.limits.loops, hops, wakes))
 }
@@ -132,9 +149,9 @@ pub(crate) async fn append_to_wake_file(
     session: &SessionRef,
     from: &AgentName,
     message: MessageId,
-    wakes: bool,
+    counts: Counts,
 ) -> Result<(), StoreError> {
-    let line = WakeLine { at: core.machine.now(), from: Some(from.clone()), message: Some(message), wakes };
+    let line = WakeLine { at: core.machine.now(), from: Some(from.clone()), message: Some(message), counts };
     records::append(core.local.as_ref(), &keys::wake_file(session), &line, Durability::Process).await.map(|_| ())
 }
 
@@ -143,7 +160,7 @@ pub(crate) async fn append_to_wake_file(
 pub(crate) async fn wake_file_of(core: &Core, session: &SessionRef) -> Result<String, StoreError> {
     let wake_file = keys::wake_file(session);
     if core.local.end(&wake_file).await? == Position::START {
-        let line = WakeLine { at: core.machine.now(), from: None, message: None, wakes: false };
+        let line = WakeLine { at: core.machine.now(), from: None, message: None, counts: Counts::Never };
         records::append(core.local.as_ref(), &wake_file, &line, Durability::Process).await?;
     }
     record::change_session(core, session, |record| record.watches_wake_file = true).await?;
@@ -162,12 +179,16 @@ async fn recent_wakes(core: &Core, session: &SessionRef, from: &AgentName, now: 
     let mut last: Option<Instant> = None;
     // The loop guard limits wakes, so a wake file stays short however long its session lasts.
     records::scan(core.local.as_ref(), &keys::wake_file(session), Position::START, |entry| {
-        let Ok(WakeLine { at, from: Some(rang), wakes: true, .. }) = serde_json::from_slice::<WakeLine>(&entry.bytes)
-        else {
+        let Ok(WakeLine { at, from: Some(rang), counts, .. }) = serde_json::from_slice::<WakeLine>(&entry.bytes) else {
             return;
         };
-        let same = last.is_some_and(|last| at.since(last) < ONE_WAKE);
-        if now.since(at) < window && !same && !rang.is_shell() {
+        let merges = last.is_some_and(|last| at.since(last) < ONE_WAKE);
+        let is_one = match counts {
+            Counts::Alone => true,
+            Counts::WithOthers => !merges,
+            Counts::Never => false,
+        };
+        if is_one && now.since(at) < window {
             last = Some(at);
             wakes.count(at, rang == *from, window);
         }

@@ -378,7 +378,7 @@ impl Mesh {
 /// Why a message must wake nobody. Decided before it is stored, since a reader may take it at once.
 async fn why_held(core: &Core, record: Option<&SessionRecord>, message: &Message) -> Option<Hold> {
     let record = record.filter(|record| wake_file::can_wake(core, record, message.priority))?;
-    wake_file::why_not_wake(core, &record.session, &message.from, message.trace.hops).await.unwrap_or_else(|error| {
+    wake_file::why_hold(core, record, &message.from, message.trace.hops).await.unwrap_or_else(|error| {
         tracing::warn!(to = %message.to, %error, "the loop guard could not look at the recipient's wakes");
         None
     })

@@ -8,6 +8,7 @@ use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
 use crate::ports::machine::Instant;
+use crate::ports::runner::HarnessRunner;
 use crate::sessions::{Activity, Caller, Detection, Session};
 
 /// What an adapter says about itself.
@@ -388,6 +389,11 @@ pub trait Harness: Send + Sync + 'static {
         let none = || HarnessError::Unsupported(format!("the adapter `{}` runs no commands", self.about().harness));
         self.optional().commands.ok_or_else(none)
     }
+    /// Its `runner` interface, or the error that it has none.
+    fn runner(&self) -> Result<&dyn HarnessRunner, HarnessError> {
+        let none = || HarnessError::Unsupported(format!("the adapter `{}` runs no tasks", self.about().harness));
+        self.optional().runner.ok_or_else(none)
+    }
     /// Answers a hook in two steps on one instance: read the payload, let `desk` look up, answer.
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError>;
 }
@@ -399,6 +405,8 @@ pub struct OptionalInterfaces<'h> {
     pub commands: Option<&'h dyn HarnessCommands>,
     /// Finding out whether a model request held what a hook carried.
     pub evidence: Option<&'h dyn HarnessEvidence>,
+    /// Running the harness for one task, without a user.
+    pub runner: Option<&'h dyn HarnessRunner>,
 }
 
 /// The harness's own evidence that a model request held what an answer to a hook carried. The natural end of a turn

@@ -25,6 +25,32 @@ pub enum Reach {
     Unguarded,
 }
 
+impl Reach {
+    /// The word in output, JSON and settings.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reach::Look => "look",
+            Reach::Edit => "edit",
+            Reach::Work => "work",
+            Reach::Unguarded => "unguarded",
+        }
+    }
+}
+
+/// Why text is not a reach.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a reach: look, edit, work or unguarded")]
+pub struct InvalidReach(String);
+
+impl std::str::FromStr for Reach {
+    type Err = InvalidReach;
+
+    fn from_str(text: &str) -> Result<Reach, InvalidReach> {
+        let all = [Reach::Look, Reach::Edit, Reach::Work, Reach::Unguarded];
+        all.into_iter().find(|reach| reach.as_str() == text).ok_or_else(|| InvalidReach(text.to_owned()))
+    }
+}
+
 /// Where a run begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "session")]
@@ -257,7 +283,8 @@ pub enum RunEvent {
     },
 }
 
-/// What lines of output mean, and what the adapter wants to be given with the next ones (at most 64 KiB).
+/// What lines of output mean, and what is to be given with the next ones: the adapter's own memory (at most 64 KiB), and
+/// the message that the model said last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OutputReading {
     /// Given back with the next lines.
@@ -305,6 +332,25 @@ pub enum Ending {
     Time,
     /// It ended without the last word that a run of this harness has.
     BrokeOff,
+}
+
+impl Ending {
+    /// The word in output and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Ending::Answered => "answered",
+            Ending::Turns => "turns",
+            Ending::Cost => "cost",
+            Ending::Shape => "shape",
+            Ending::Login => "login",
+            Ending::Limited => "limited",
+            Ending::Provider => "provider",
+            Ending::Denied => "denied",
+            Ending::Stopped => "stopped",
+            Ending::Time => "time",
+            Ending::BrokeOff => "broke-off",
+        }
+    }
 }
 
 /// What came of a run.

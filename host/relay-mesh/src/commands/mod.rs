@@ -33,6 +33,8 @@ pub(crate) mod register;
 pub(crate) mod release;
 pub(crate) mod reservations;
 pub(crate) mod reserve;
+pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod since;

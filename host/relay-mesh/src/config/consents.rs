@@ -29,14 +29,21 @@ pub(crate) struct AllowedCommands {
 /// The mesh for which the entries hold. Its text is made on demand: every command and hook creates one of these, and
 /// few read the file.
 #[derive(Clone, Debug)]
-enum Meant {
+pub(super) enum Meant {
     Folder(PathBuf),
     Servers(String),
 }
 
 impl Meant {
+    pub(super) fn of(settings: &Settings) -> Meant {
+        match &settings.shared.value {
+            Shared::InTheFolder => Meant::Folder(settings.dir.value.clone()),
+            Shared::Nats(servers) => Meant::Servers(servers.to_string()),
+        }
+    }
+
     /// The text that identifies the mesh in the file.
-    fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         match self {
             Meant::Folder(dir) => {
                 let real = std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone());
@@ -76,11 +83,7 @@ impl AllowedCommands {
     /// The user's file; it need not exist.
     pub(crate) fn of(settings: &Settings, environment: &Environment) -> Result<AllowedCommands, ConfigError> {
         let folder = environment.xdg("XDG_CONFIG_HOME", ".config").ok_or(ConfigError::NoHome)?;
-        let mesh = match &settings.shared.value {
-            Shared::InTheFolder => Meant::Folder(settings.dir.value.clone()),
-            Shared::Nats(servers) => Meant::Servers(servers.to_string()),
-        };
-        Ok(AllowedCommands { path: folder.join(FILE), mesh })
+        Ok(AllowedCommands { path: folder.join(FILE), mesh: Meant::of(settings) })
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -142,10 +142,17 @@ fn now(dir: &Path) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(Clock::kept_in(dir).own())
 }
 
-/// The command line of the cleanup. It names the stores, so that it looks at no others.
+/// The command line of the cleanup.
 fn arguments(settings: &Settings) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = ["gc".into(), "--background".into()].to_vec();
+    arguments.extend(stores(settings));
+    arguments
+}
+
+/// The flags that name the stores, so that a process that is left behind looks at no others.
+pub(crate) fn stores(settings: &Settings) -> Vec<OsString> {
     let dir = settings.dir.value.as_os_str();
-    let mut arguments: Vec<OsString> = ["gc".into(), "--background".into(), "--dir".into(), dir.to_owned()].to_vec();
+    let mut arguments: Vec<OsString> = ["--dir".into(), dir.to_owned()].to_vec();
     let store = match &settings.shared.value {
         Shared::InTheFolder => {
             let mut store = OsString::from("files:");

@@ -13,10 +13,14 @@ use std::time::{Duration, Instant, SystemTime};
 use adapters::LeftByAdapters;
 use mesh::ports::machine::Machine as _;
 use mesh::{Cleanup, DryRun, Scope};
+use processes::git::Git;
 use store::{Hold, Key, StoreError};
 
 use crate::compose::Open;
 use crate::config::Settings;
+use crate::environment::Environment;
+use crate::runs::Runs;
+use crate::runs::retention::{DeletedRuns, delete_old};
 use crate::server::background;
 use data_files::DataFolder;
 pub(crate) use sweep::Swept;
@@ -30,6 +34,8 @@ pub(crate) struct CleanedUp {
     pub(crate) mesh: Cleanup,
     pub(crate) files: Swept,
     pub(crate) adapters: LeftByAdapters,
+    /// Runs that ended long ago.
+    pub(crate) runs: DeletedRuns,
 }
 
 /// Held by the one cleanup of a data folder; none if another one still runs after `patience`.
@@ -66,5 +72,12 @@ pub(crate) async fn clean_up(
     // An adapter that is away for a while, as one in a folder that another shell names, keeps what it noted for longer.
     let longer = keep.max(Duration::from_millis(settings.expire_after.value));
     let adapters = open.adapters.clean_up(&folder.root, (longer, now), dry_run).await?;
-    Ok(CleanedUp { mesh, files, adapters })
+    let runs = Runs::of(&folder.root);
+    let before = mesh::ports::machine::Instant(open.machine.now().0.saturating_sub(settings.keep.value));
+    let runs = match runs.alone() {
+        Ok(_alone) => delete_old(&runs, &Git::new(Environment::of_this_process().pairs()), before, dry_run).await,
+        // A folder that cannot be used has nothing that could be deleted.
+        Err(_) => DeletedRuns::default(),
+    };
+    Ok(CleanedUp { mesh, files, adapters, runs })
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use adapters::OwnInstallation;
 use mcp::Profile;
 use mesh::ports::harness::{Action, Scope, Server, Setup};
 
@@ -81,6 +82,17 @@ impl Installation {
         };
         Ok(Installation { program, data_folder })
     }
+
+    /// The same for a harness that relay-mesh starts itself.
+    pub(crate) fn for_runs(&self) -> OwnInstallation {
+        OwnInstallation { program: vec![self.program.display().to_string()], environment: self.environment() }
+    }
+
+    /// Variables by which our own processes find the same data folder.
+    fn environment(&self) -> Vec<(String, String)> {
+        let folder = self.data_folder.as_deref().map(Path::display);
+        folder.map(|folder| ("RELAY_DIR".to_owned(), folder.to_string())).into_iter().collect()
+    }
 }
 
 pub(crate) fn setup(action: Action, scope: Scope, reach: &Reach, installation: &Installation) -> Setup {
@@ -93,8 +105,7 @@ pub(crate) fn setup(action: Action, scope: Scope, reach: &Reach, installation: &
         }
         Reach::Http(url) => Server::Http(url.0.clone()),
     };
-    let folder = installation.data_folder.as_deref().map(Path::display);
-    let environment = folder.map(|folder| ("RELAY_DIR".to_owned(), folder.to_string())).into_iter().collect();
+    let environment = installation.environment();
     Setup { action, scope, server, server_name: SERVER_NAME.to_owned(), program: vec![program], environment }
 }
 

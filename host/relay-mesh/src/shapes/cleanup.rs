@@ -39,7 +39,7 @@ pub(crate) struct DeletedShape {
 
 impl CleanupShape {
     pub(crate) fn of(cleaned: &CleanedUp, dry_run: DryRun) -> CleanupShape {
-        let CleanedUp { mesh: cleanup, files, adapters } = cleaned;
+        let CleanedUp { mesh: cleanup, files, adapters, runs } = cleaned;
         let dry_run = match dry_run {
             DryRun::No => false,
             DryRun::Yes => true,
@@ -51,6 +51,7 @@ impl CleanupShape {
             ("abandoned drafts", files.drafts),
             ("files of compiled adapters", adapters.compiled),
             ("notes of adapters that are gone", adapters.notes),
+            ("runs", runs.runs),
         ];
         let counted = cleanup.tally.0.iter().map(|(kind, amount)| (kind.as_str(), *amount)).chain(by_file);
         CleanupShape {

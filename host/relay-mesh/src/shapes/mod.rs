@@ -14,6 +14,7 @@ pub(crate) mod mail;
 pub(crate) mod nats_auth;
 pub(crate) mod receipts;
 pub(crate) mod reservations;
+pub(crate) mod runs;
 pub(crate) mod server;
 pub(crate) mod settings;
 pub(crate) mod size;

@@ -3,8 +3,8 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use adapters::Group;
 use mesh::Wake;
+use processes::Group;
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStderr, Command};
 use tokio::time::timeout;

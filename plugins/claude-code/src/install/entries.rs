@@ -69,6 +69,12 @@ fn group(hook: &Hook, setup: &Setup) -> Value {
     Value::Object(group)
 }
 
+/// Our hooks as one value, for the settings of a run. A run is not woken: it ends with its turn.
+pub(crate) fn run_hooks(setup: &Setup) -> Value {
+    let while_it_runs = HOOKS.iter().filter(|hook| !hook.rewakes);
+    Value::Object(while_it_runs.map(|hook| (hook.event.to_owned(), json!([group(hook, setup)]))).collect())
+}
+
 /// Whether a handler is ours, of this install or an older one. The program's path does not matter.
 pub(super) fn is_our_handler(handler: &Value) -> bool {
     let arguments: Vec<&str> =
@@ -93,7 +99,7 @@ pub(super) fn committed_server(setup: &Setup) -> Value {
 }
 
 /// The entry for a file of the user's own.
-pub(super) fn personal_server(setup: &Setup) -> Value {
+pub(crate) fn personal_server(setup: &Setup) -> Value {
     match &setup.server {
         Server::Stdio(command) => {
             let mut entry = json!({

@@ -14,6 +14,8 @@ use relay_mesh_sdk::{Error, Install, programs};
 
 use crate::ClaudeCode;
 
+pub(crate) use entries::{personal_server, run_hooks};
+
 /// The text of `/relay-status`.
 const STATUS_COMMAND: &str = include_str!("../../assets/relay-status.md");
 

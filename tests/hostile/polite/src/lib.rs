@@ -156,3 +156,83 @@ mod further {
 
     export!(Commander);
 }
+
+/// The optional interface `runner`. It says what it was given, and wants as much memory as a line asks for.
+mod tasks {
+    wit_bindgen::generate!({
+        path: "../../../wit/v0.1",
+        world: "runs-tasks",
+        with: { "relay:adapter/types@0.1.0": crate::relay::adapter::types },
+    });
+
+    use exports::relay::adapter::runner::*;
+
+    use crate::relay::adapter::types::Error;
+
+    struct Runner;
+
+    impl Guest for Runner {
+        fn ready() -> Result<Readiness, Error> {
+            let able = Abilities::LOOK | Abilities::FORK;
+            Ok(Readiness { version: "1.0".to_owned(), login: Login::LoggedIn, why: Some("a\nkey".to_owned()), able })
+        }
+
+        fn prepare(task: Task) -> Result<Launch, Error> {
+            if task.reach == Reach::Unguarded {
+                return Err(Error::Unsupported("it says no".to_owned()));
+            }
+            let told = format!("{} {:?} {:?} {:?}", task.id, task.extensions, task.schema, task.cost);
+            let model = task.model.unwrap_or_default();
+            let choices = vec![
+                Choice { name: "tell".to_owned(), values: vec![told] },
+                Choice { name: model.clone(), values: Vec::new() },
+            ];
+            Ok(Launch {
+                run: "task".to_owned(),
+                choices,
+                environment: vec![("POLITE_SETTINGS".to_owned(), String::new())],
+                files: vec![RunFile { name: "settings.json".to_owned(), text: task.installation.server.join(" ") }],
+                stop: vec![StopStep { signal: StopSignal::Interrupt, grace_ms: 5 }],
+                without: vec!["no limit".to_owned()],
+            })
+        }
+
+        fn read(_: Task, memory: Option<String>, lines: Vec<OutputLine>) -> Result<OutputReading, Error> {
+            let before: u64 = memory.as_deref().unwrap_or("0").parse().unwrap_or(u64::MAX);
+            let mut events = Vec::new();
+            let mut kept = (before + lines.len() as u64).to_string();
+            for line in lines {
+                match line.text.split_once(' ') {
+                    Some(("keep", bytes)) => kept = format!("\"{}\"", "x".repeat(bytes.parse().unwrap_or_default())),
+                    Some(("piece", text)) => events.push(Event::Piece(text.to_owned())),
+                    Some(("say", text)) => events.push(Event::Said(text.to_owned())),
+                    Some(_) | None => events.push(Event::Note(format!("{} {}", line.text.len(), line.cut))),
+                }
+            }
+            Ok(OutputReading { memory: Some(kept), events })
+        }
+
+        fn conclude(_: Task, memory: Option<String>, exit: ProcessExit) -> Result<Outcome, Error> {
+            Ok(Outcome {
+                ending: Ending::Answered,
+                answer: None,
+                output: memory,
+                session: None,
+                usage: Some(Usage {
+                    input: 1,
+                    cached_input: 2,
+                    output: 3,
+                    reasoning: None,
+                    cost: Some(4),
+                    whole_session: true,
+                }),
+                turns: exit.code.map(i32::unsigned_abs),
+                denials: vec![Denial { tool: "Bash".to_owned(), why: "no\nway".to_owned() }],
+                why: Some(exit.stderr_end),
+                retry_after_ms: Some(5),
+            })
+        }
+    }
+
+    export!(Runner);
+}

@@ -5,6 +5,7 @@ mod commands;
 mod messages;
 mod moving;
 mod reservations;
+mod runs;
 mod sessions;
 
 use mesh::names::AgentName;

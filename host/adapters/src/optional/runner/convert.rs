@@ -1,0 +1,177 @@
+//! Converts the types of `runner`, in both directions.
+
+use std::time::Duration;
+
+use mesh::ports::runner as mesh_side;
+use serde_json::Value;
+
+use super::runner as guest;
+use crate::host_functions::log::plain;
+use crate::launch::Chosen;
+use crate::template::OwnInstallation;
+
+/// The name of our server in a harness's settings, as an installation has it.
+const SERVER_NAME: &str = "relay-mesh";
+/// The most steps in which a run is asked to stop, and the longest of them: after that it is killed in any case.
+const MOST_STEPS: usize = 4;
+const LONGEST_STEP: Duration = Duration::from_secs(30);
+
+pub(super) fn task(task: &mesh_side::Task, own: &OwnInstallation) -> guest::Task {
+    guest::Task {
+        id: task.id.clone(),
+        folder: task.folder.to_string_lossy().into_owned(),
+        start: match &task.start {
+            mesh_side::Start::Fresh(id) => guest::Start::Fresh(id.clone()),
+            mesh_side::Start::Resume(session) => guest::Start::Resume(session.clone()),
+            mesh_side::Start::Fork(session) => guest::Start::Fork(session.clone()),
+        },
+        reach: match task.reach {
+            mesh_side::Reach::Look => guest::Reach::Look,
+            mesh_side::Reach::Edit => guest::Reach::Edit,
+            mesh_side::Reach::Work => guest::Reach::Work,
+            mesh_side::Reach::Unguarded => guest::Reach::Unguarded,
+        },
+        extensions: match task.extensions {
+            mesh_side::Extensions::None => guest::Extensions::None,
+            mesh_side::Extensions::Mesh => guest::Extensions::Mesh,
+            mesh_side::Extensions::All => guest::Extensions::All,
+        },
+        installation: guest::Installation {
+            server_name: SERVER_NAME.to_owned(),
+            server: own.program.iter().cloned().chain(["mcp".to_owned()]).collect(),
+            program: own.program.clone(),
+            environment: own.environment.clone(),
+        },
+        model: task.model.clone(),
+        schema: task.schema.as_ref().map(Value::to_string),
+        guidance: task.guidance.clone(),
+        turns: task.turns,
+        cost: task.cost,
+    }
+}
+
+pub(super) fn readiness(ready: guest::Readiness) -> mesh_side::Readiness {
+    let able = |ability: guest::Abilities| ready.able.contains(ability);
+    mesh_side::Readiness {
+        version: plain(&ready.version),
+        login: match ready.login {
+            guest::Login::LoggedIn => mesh_side::Login::LoggedIn,
+            guest::Login::LoggedOut => mesh_side::Login::LoggedOut,
+            guest::Login::Unknown => mesh_side::Login::Unknown,
+        },
+        why: ready.why.as_deref().map(plain),
+        able: mesh_side::Abilities {
+            own_id: able(guest::Abilities::OWN_ID),
+            resume: able(guest::Abilities::RESUME),
+            fork: able(guest::Abilities::FORK),
+            schema: able(guest::Abilities::SCHEMA),
+            guidance: able(guest::Abilities::GUIDANCE),
+            turns: able(guest::Abilities::TURNS),
+            cost: able(guest::Abilities::COST),
+            alone: able(guest::Abilities::ALONE),
+            look: able(guest::Abilities::LOOK),
+            edit: able(guest::Abilities::EDIT),
+            work: able(guest::Abilities::WORK),
+            unguarded: able(guest::Abilities::UNGUARDED),
+        },
+    }
+}
+
+/// What the adapter chose, how the run is asked to stop, and what it cannot keep.
+pub(super) fn launch(launch: guest::Launch) -> (Chosen, Vec<mesh_side::StopStep>, Vec<String>) {
+    let step = |step: guest::StopStep| mesh_side::StopStep {
+        signal: match step.signal {
+            guest::StopSignal::Interrupt => mesh_side::StopSignal::Interrupt,
+            guest::StopSignal::Terminate => mesh_side::StopSignal::Terminate,
+        },
+        grace: Duration::from_millis(step.grace_ms.into()).min(LONGEST_STEP),
+    };
+    let chosen = Chosen {
+        options: launch.choices.into_iter().map(|choice| (choice.name, choice.values)).collect(),
+        environment: launch.environment,
+        files: launch.files.into_iter().map(|file| (file.name, file.text)).collect(),
+    };
+    let stop = launch.stop.into_iter().take(MOST_STEPS).map(step).collect();
+    (chosen, stop, launch.without.iter().map(|clause| plain(clause)).collect())
+}
+
+pub(super) fn line(line: &mesh_side::OutputLine) -> guest::OutputLine {
+    guest::OutputLine { text: line.text.clone(), cut: line.cut }
+}
+
+/// None for a piece of a message, which is none by itself.
+pub(super) fn event(event: guest::Event) -> Option<mesh_side::RunEvent> {
+    Some(match event {
+        guest::Event::Piece(_) => return None,
+        guest::Event::Session(session) => mesh_side::RunEvent::Session { session },
+        guest::Event::Said(text) => mesh_side::RunEvent::Said { text },
+        guest::Event::Tool(tool) => mesh_side::RunEvent::Tool {
+            id: tool.id,
+            name: tool.name,
+            about: tool.about,
+            succeeded: tool.succeeded,
+        },
+        guest::Event::Wrote(files) => mesh_side::RunEvent::Wrote { files },
+        guest::Event::Denied(denial) => mesh_side::RunEvent::Denied { tool: denial.tool, why: reason(&denial.why) },
+        guest::Event::Retries(retry) => mesh_side::RunEvent::Retries {
+            attempt: retry.attempt,
+            status: retry.status,
+            wait_ms: retry.wait_ms,
+        },
+        guest::Event::Used(usage) => mesh_side::RunEvent::Used { usage: self::usage(usage) },
+        guest::Event::Note(text) => mesh_side::RunEvent::Note { text: reason(&text) },
+    })
+}
+
+pub(super) fn exit(exit: &mesh_side::ProcessExit) -> guest::ProcessExit {
+    guest::ProcessExit {
+        code: exit.code,
+        signal: exit.signal,
+        asked_to_stop: exit.asked_to_stop,
+        stderr_end: exit.stderr_end.clone(),
+    }
+}
+
+/// `output` is the outcome's own, parsed.
+pub(super) fn outcome(outcome: guest::Outcome, output: Option<Value>) -> mesh_side::RunOutcome {
+    let denial =
+        |denial: guest::Denial| mesh_side::Denial { tool: denial.tool, why: reason(&denial.why) };
+    mesh_side::RunOutcome {
+        ending: match outcome.ending {
+            guest::Ending::Answered => mesh_side::Ending::Answered,
+            guest::Ending::Turns => mesh_side::Ending::Turns,
+            guest::Ending::Cost => mesh_side::Ending::Cost,
+            guest::Ending::Shape => mesh_side::Ending::Shape,
+            guest::Ending::Login => mesh_side::Ending::Login,
+            guest::Ending::Limited => mesh_side::Ending::Limited,
+            guest::Ending::Provider => mesh_side::Ending::Provider,
+            guest::Ending::Denied => mesh_side::Ending::Denied,
+            guest::Ending::Stopped => mesh_side::Ending::Stopped,
+            guest::Ending::BrokeOff => mesh_side::Ending::BrokeOff,
+        },
+        answer: outcome.answer,
+        output,
+        session: outcome.session,
+        usage: outcome.usage.map(usage),
+        turns: outcome.turns,
+        denials: outcome.denials.into_iter().map(denial).collect(),
+        why: outcome.why.as_deref().map(reason),
+        retry_after: outcome.retry_after_ms.map(Duration::from_millis),
+    }
+}
+
+fn usage(usage: guest::Usage) -> mesh_side::Usage {
+    mesh_side::Usage {
+        input: usage.input,
+        cached_input: usage.cached_input,
+        output: usage.output,
+        reasoning: usage.reasoning,
+        cost: usage.cost,
+        whole_session: usage.whole_session,
+    }
+}
+
+/// A reason for the user, on one short line: a harness puts whole pages of HTML into its errors.
+fn reason(text: &str) -> String {
+    plain(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}

@@ -1,0 +1,117 @@
+//! What has changed in a working copy between two points in time, whoever changed it.
+//!
+//! `git diff` misses new files, and blames a run for what was changed before it. So the whole working copy is written
+//! as a tree before and after, with a copy of the index and with objects in a folder of ours: new, changed and deleted
+//! files count, and commits that were made meanwhile; ignored files do not.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Git, GitError};
+
+/// The contents of a working copy at one time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree(pub String);
+
+/// The difference between two trees.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// New and changed files, relative to the top.
+    pub written: Vec<String>,
+    /// Deleted files.
+    pub deleted: Vec<String>,
+    /// A patch that `git apply` takes.
+    pub patch: Vec<u8>,
+}
+
+impl Git {
+    /// The contents of a working copy now. `scratch` is a folder of ours that holds the objects; it is made if needed.
+    pub async fn tree(&self, top: &Path, scratch: &Path) -> Result<Tree, GitError> {
+        let index = scratch.join("index");
+        fs::create_dir_all(scratch.join("objects")).map_err(GitError::File)?;
+        let own = PathBuf::from(self.text(top, &["rev-parse", "--path-format=absolute", "--git-path", "index"]).await?);
+        copy_index(&own, &index).map_err(GitError::File)?;
+        let objects = self.objects(top).await?;
+        let variables = variables(scratch, &objects, &index);
+        self.bytes(top, &["add", "--all", "--ignore-errors"], &variables.as_pairs(), &[]).await?;
+        let bytes = self.bytes(top, &["write-tree"], &variables.as_pairs(), &[]).await?;
+        Ok(Tree(String::from_utf8_lossy(&bytes).trim().to_owned()))
+    }
+
+    /// What lies between two trees of [`Git::tree`] with the same scratch folder.
+    pub async fn changes(&self, top: &Path, scratch: &Path, before: &Tree, after: &Tree) -> Result<Changes, GitError> {
+        if before == after {
+            return Ok(Changes::default());
+        }
+        let index = scratch.join("index");
+        let objects = self.objects(top).await?;
+        let variables = variables(scratch, &objects, &index);
+        let ask = |arguments: &'static [&'static str]| {
+            let mut all = arguments.to_vec();
+            all.extend([before.0.as_str(), after.0.as_str()]);
+            all
+        };
+        let names = ask(&["diff-tree", "-r", "--no-renames", "--name-status", "-z"]);
+        let names = self.bytes(top, &names, &variables.as_pairs(), &[]).await?;
+        let patch =
+            ask(&["diff-tree", "-r", "-p", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv"]);
+        let patch = self.bytes(top, &patch, &variables.as_pairs(), &[]).await?;
+        let mut changes = Changes { patch, ..Changes::default() };
+        let mut fields = names.split(|byte| *byte == 0).filter(|field| !field.is_empty());
+        while let (Some(status), Some(path)) = (fields.next(), fields.next()) {
+            let path = String::from_utf8_lossy(path).into_owned();
+            if status == b"D" { changes.deleted.push(path) } else { changes.written.push(path) }
+        }
+        Ok(changes)
+    }
+
+    /// Whether a patch fits a working copy. Changes nothing.
+    pub async fn fits(&self, top: &Path, patch: &[u8]) -> Result<(), GitError> {
+        self.bytes(top, &["apply", "--check", "--binary", "--whitespace=nowarn", "-"], &[], patch).await.map(drop)
+    }
+
+    /// Applies a patch to a working copy, whole or not at all.
+    pub async fn apply(&self, top: &Path, patch: &[u8]) -> Result<(), GitError> {
+        self.bytes(top, &["apply", "--binary", "--whitespace=nowarn", "-"], &[], patch).await.map(drop)
+    }
+
+    async fn objects(&self, top: &Path) -> Result<PathBuf, GitError> {
+        self.text(top, &["rev-parse", "--path-format=absolute", "--git-path", "objects"]).await.map(PathBuf::from)
+    }
+}
+
+/// Copies an index with its time. By that time git knows which files it has to read although they look unchanged: those
+/// that were written in the second in which the index was.
+fn copy_index(from: &Path, to: &Path) -> io::Result<()> {
+    let written = match fs::metadata(from) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?.modified()?,
+    };
+    fs::copy(from, to)?;
+    File::options().write(true).open(to)?.set_modified(written)
+}
+
+/// Variables that keep git away from the repository's own index and objects.
+struct Variables {
+    index: PathBuf,
+    objects: PathBuf,
+    /// A list of paths, so that a colon in one has to be quoted.
+    alternates: PathBuf,
+}
+
+impl Variables {
+    fn as_pairs(&self) -> [(&str, &Path); 3] {
+        [
+            ("GIT_INDEX_FILE", &self.index),
+            ("GIT_OBJECT_DIRECTORY", &self.objects),
+            ("GIT_ALTERNATE_OBJECT_DIRECTORIES", &self.alternates),
+        ]
+    }
+}
+
+fn variables(scratch: &Path, objects: &Path, index: &Path) -> Variables {
+    let quoted = objects.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    let alternates = if quoted.contains([':', '"']) { format!("\"{quoted}\"").into() } else { objects.to_owned() };
+    Variables { index: index.to_owned(), objects: scratch.join("objects"), alternates }
+}

@@ -1,0 +1,179 @@
+//! The processes of this machine, as the system lists them.
+//!
+//! Linux lists them in `/proc`. Elsewhere nothing is listed: descendants outside of a program's own group are not found
+//! there, and this crate says so instead of guessing.
+
+use serde::{Deserialize, Serialize};
+
+/// A process, told apart from a later one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in ticks since boot; zero if the system does not say.
+    pub start: u64,
+}
+
+/// One line of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) process: ProcessId,
+    pub(crate) parent: u32,
+    /// It has ended and only waits for its parent to notice.
+    pub(crate) is_zombie: bool,
+}
+
+/// Every process that this one can see.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Table(Vec<Entry>);
+
+/// This process.
+pub fn this_process() -> ProcessId {
+    let pid = std::process::id();
+    find(pid).unwrap_or(ProcessId { pid, start: 0 })
+}
+
+/// The processes above this one: its parent first.
+pub fn ancestors() -> Vec<ProcessId> {
+    let mut found: Vec<ProcessId> = Vec::new();
+    let mut at = entry(std::process::id());
+    while let Some(above) = at.and_then(|entry| self::entry(entry.parent)) {
+        // A process that ended meanwhile may leave a number that leads back here.
+        if found.contains(&above.process) {
+            break;
+        }
+        found.push(above.process);
+        at = Some(above);
+    }
+    found
+}
+
+/// The process that has this number now; none if it has ended.
+pub(crate) fn find(pid: u32) -> Option<ProcessId> {
+    entry(pid).filter(|entry| !entry.is_zombie).map(|entry| entry.process)
+}
+
+impl Table {
+    /// The processes of now. Empty where the system lists none.
+    pub(crate) fn read() -> Table {
+        Table(pids().filter_map(entry).collect())
+    }
+
+    /// Every living process below this one, and the zombies on the way.
+    pub(crate) fn below(&self, top: u32) -> Vec<Entry> {
+        let mut found: Vec<Entry> = Vec::new();
+        let mut parents = vec![top];
+        while let Some(parent) = parents.pop() {
+            for child in self.0.iter().filter(|entry| entry.parent == parent && entry.process.pid != top) {
+                if !found.contains(child) {
+                    found.push(*child);
+                    parents.push(child.process.pid);
+                }
+            }
+        }
+        found
+    }
+
+    /// The living processes whose environment holds a line, and every process below them.
+    pub(crate) fn marked(&self, line: &[u8]) -> Vec<Entry> {
+        let mut found: Vec<Entry> =
+            self.0.iter().filter(|entry| !entry.is_zombie && has_line(entry.process.pid, line)).copied().collect();
+        for at in 0..found.len() {
+            for below in self.below(found[at].process.pid) {
+                if !found.contains(&below) {
+                    found.push(below);
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn pids() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn entry(pid: u32) -> Option<Entry> {
+    parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The environment that a process was started with has this line. That of another user cannot be read.
+#[cfg(target_os = "linux")]
+fn has_line(pid: u32, line: &[u8]) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|found| found == line)
+}
+
+/// The fields after the name, which is in parentheses and may hold any character.
+#[cfg(target_os = "linux")]
+fn parse(pid: u32, stat: &str) -> Option<Entry> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let mut fields = fields.split_ascii_whitespace();
+    let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
+    let parent = fields.next()?.parse().ok()?;
+    let start = fields.nth(17)?.parse().ok()?;
+    Some(Entry { process: ProcessId { pid, start }, parent, is_zombie })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pids() -> impl Iterator<Item = u32> {
+    std::iter::empty()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn entry(pid: u32) -> Option<Entry> {
+    let number = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let lives = match rustix::process::test_kill_process(number) {
+        Ok(()) | Err(rustix::io::Errno::PERM) => true,
+        Err(_) => false,
+    };
+    let parent = if pid == std::process::id() { std::os::unix::process::parent_id() } else { 0 };
+    lives.then_some(Entry { process: ProcessId { pid, start: 0 }, parent, is_zombie: false })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn has_line(_: u32, _: &[u8]) -> bool {
+    false
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_behind_any_program_name() {
+        let line = |name: &str, state: &str| {
+            format!("17 ({name}) {state} 4 17 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23")
+        };
+        let expected = Entry { process: ProcessId { pid: 17, start: 4711 }, parent: 4, is_zombie: false };
+        assert_eq!(parse(17, &line("sh", "S")), Some(expected));
+        assert_eq!(parse(17, &line("a) R (b", "S")), Some(expected));
+        assert_eq!(parse(17, &line("sh", "Z")).map(|entry| entry.is_zombie), Some(true));
+        assert_eq!(parse(17, "17 (sh) S 4"), None);
+    }
+
+    #[test]
+    fn what_lies_below_is_found_at_any_depth_and_a_circle_ends() {
+        let entry = |(pid, parent)| Entry { process: ProcessId { pid, start: 1 }, parent, is_zombie: false };
+        let table = Table([(2, 1), (3, 2), (4, 3), (5, 1), (6, 7), (7, 6), (1, 4)].map(entry).to_vec());
+        let below = |top| {
+            let mut pids: Vec<u32> = table.below(top).iter().map(|entry| entry.process.pid).collect();
+            pids.sort_unstable();
+            pids
+        };
+        assert_eq!(below(2), [1, 3, 4, 5]);
+        assert_eq!(below(6), [7]);
+        assert_eq!(below(9), [0; 0]);
+    }
+
+    #[test]
+    fn this_process_is_below_its_ancestors() {
+        let above = ancestors();
+        assert!(!above.is_empty());
+        let table = Table::read();
+        assert!(table.below(above[0].pid).iter().any(|entry| entry.process == this_process()));
+    }
+}

@@ -1,0 +1,137 @@
+//! Changing something about runs: stop, diff, apply, gc.
+
+use std::time::Duration;
+
+use mesh::DryRun;
+use mesh::ports::machine::{Instant, Machine as _};
+use mesh::runs::{RunStage, Workplace};
+
+use crate::context::Context;
+use crate::errors::{CommandError, Failure};
+use crate::exit::Exit;
+use crate::runs::changes::{self, PATCH};
+use crate::runs::{Runs, retention, settle};
+use crate::shapes::runs::{AppliedShape, DeletedRunsShape, RunLine};
+
+/// How long to wait for a run's process to write its result after everything of it has ended.
+const RESULT: Duration = Duration::from_secs(30);
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Asks the guard to end a run, and returns once its result is there.
+pub(super) async fn stop(id: &str, context: &Context) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    let runs = Runs::of(&context.settings.dir.value);
+    let (folder, mut record) = runs.find(id)?;
+    if folder.stage(&record, open.machine.as_ref()) == RunStage::Ended {
+        context.printer.say("it had ended");
+        context.printer.show(&RunLine::of(&record, RunStage::Ended))?;
+        return Ok(Exit::Success);
+    }
+    let deadline = tokio::time::Instant::now() + RESULT;
+    let mut asked = None;
+    while record.ended.is_none() {
+        if tokio::time::Instant::now() > deadline {
+            return Err(Failure {
+                what: format!("run {} has not ended within {} s", record.id, RESULT.as_secs()),
+                hint: Some("try again; what cannot be killed waits for a disk or a device".to_owned()),
+                exit: Exit::TimedOut,
+                source: None,
+            }
+            .into());
+        }
+        // A run that is just being started has no guard yet, and a repair turn has another one.
+        let guard = folder.running(record.attempts).map(|running| running.guard);
+        if let Some(guard) = guard.filter(|guard| asked != Some(*guard)) {
+            processes::ask_to_end(guard);
+            asked = Some(guard);
+        }
+        settle::settle(context, &open, &runs).await;
+        tokio::time::sleep(LOOK).await;
+        record = folder.record()?;
+    }
+    context.printer.show(&RunLine::of(&record, RunStage::Ended))?;
+    Ok(Exit::Success)
+}
+
+/// Prints the patch of a run: as it was kept, or of now while it runs.
+pub(super) async fn diff(id: &str, context: &Context) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    let runs = Runs::of(&context.settings.dir.value);
+    settle::settle(context, &open, &runs).await;
+    let (folder, record) = runs.find(id)?;
+    if record.ended.is_some() {
+        // A run that changed nothing, or works outside of a repository, has no patch.
+        let patch = folder.read(PATCH).unwrap_or_default();
+        if patch.is_empty() {
+            context.printer.say("it changed nothing that git could show");
+        }
+        context.printer.bytes(&patch)?;
+        return Ok(Exit::Success);
+    }
+    let mut notes = Vec::new();
+    let changes = changes::now(&changes::git(context), &record, &folder, &mut notes).await;
+    for note in notes {
+        context.printer.say(&note);
+    }
+    context.printer.bytes(&changes)?;
+    Ok(Exit::Success)
+}
+
+/// Applies what a run changed to the working copy that it was started for. Git applies a patch whole or not at all.
+pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    let runs = Runs::of(&context.settings.dir.value);
+    settle::settle(context, &open, &runs).await;
+    // Two that apply one run are told apart here.
+    let _alone = runs.alone()?;
+    let (folder, mut record) = runs.find(id)?;
+    let refused = |what: String, hint: &str, exit| -> CommandError {
+        Failure { what, hint: Some(hint.to_owned()), exit, source: None }.into()
+    };
+    if record.ended.is_none() {
+        return Err(refused(format!("run {} has not ended", record.id), "wait for its end, or stop it", Exit::Held));
+    }
+    if let Some(at) = record.applied {
+        let what = format!("run {} was applied at {}", record.id, crate::shapes::rfc3339(at));
+        return Err(refused(what, "its changes are in the folder already", Exit::Held));
+    }
+    let Workplace::Worktree { top, folder: worktree, .. } = record.workplace.clone() else {
+        let what = format!("run {} worked in the folder itself", record.id);
+        return Err(refused(what, "its changes are there already: `git diff` shows them", Exit::Usage));
+    };
+    let patch = folder.read(PATCH).unwrap_or_default();
+    if patch.is_empty() {
+        return Err(refused(format!("run {} changed nothing", record.id), "there is nothing to apply", Exit::NotFound));
+    }
+    let git = changes::git(context);
+    if let Err(error) = git.fits(&top, &patch).await {
+        return Err(CommandError::caused_by(
+            &format!("the changes of run {} do not fit `{}`, and nothing was applied", record.id, top.display()),
+            Some(format!("merge the branch {} by hand, or commit first and try again", changes::branch(record.id))),
+            Exit::Held,
+            error,
+        ));
+    }
+    git.apply(&top, &patch).await?;
+    record.applied = Some(open.machine.now());
+    folder.keep(&record)?;
+    // All that the worktree held beyond its commit is in the folder now, unless somebody worked on in it.
+    let removed = changes::is_as_it_ended(&git, &record, &folder, &patch).await
+        && git.drop_worktree(&top, &worktree).await.is_ok();
+    context.printer.show(&AppliedShape::of(&record, &top, removed))?;
+    Ok(Exit::Success)
+}
+
+/// Deletes the runs that ended before the time for which everything settled is kept.
+pub(super) async fn gc(dry_run: bool, context: &Context) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    let runs = Runs::of(&context.settings.dir.value);
+    settle::settle(context, &open, &runs).await;
+    let _alone = runs.alone()?;
+    let before = Instant(open.machine.now().0.saturating_sub(context.settings.keep.value));
+    let dry_run = if dry_run { DryRun::Yes } else { DryRun::No };
+    let deleted = retention::delete_old(&runs, &changes::git(context), before, dry_run).await;
+    context.printer.show(&DeletedRunsShape::of(&deleted, dry_run))?;
+    Ok(Exit::Success)
+}

@@ -1,0 +1,146 @@
+//! `relay-mesh runs`: show runs, follow, stop and apply them, and say which agents may start some.
+
+mod allow;
+mod change;
+mod look;
+
+use mesh::names::AgentName;
+use mesh::ports::runner::Reach;
+use mesh::runs::{Budget, RunId};
+
+use crate::command::CommandSpec;
+use crate::context::Context;
+use crate::errors::{CommandError, StreamError};
+use crate::exit::Exit;
+use crate::runs::supervise::{Audience, supervise};
+use crate::runs::{Runs, begin};
+use crate::signals::Stop;
+
+/// Show runs, follow, stop and apply them
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    relay-mesh runs list\n  \
+    relay-mesh runs show last --json | jq .usage\n  \
+    relay-mesh runs follow last\n  \
+    relay-mesh runs diff last | less\n  \
+    relay-mesh runs apply last\n  \
+    relay-mesh runs allow alice codex --reach edit --budget 5/day\n\n\
+    ID is a run's id, or `last`.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Show the newest runs
+    #[command(after_help = "Example:\n  relay-mesh runs list --json")]
+    List {
+        /// How many at most
+        #[arg(long, value_name = "N", default_value = "50")]
+        last: usize,
+    },
+    /// Show what came of a run
+    #[command(after_help = "Example:\n  relay-mesh runs show last")]
+    Show(One),
+    /// Show what a run reports, until it ends
+    #[command(after_help = "Example:\n  relay-mesh runs follow last\n\nExits as the run itself does.")]
+    Follow(One),
+    /// Stop a run, and everything that it started
+    #[command(after_help = "Example:\n  relay-mesh runs stop last")]
+    Stop(One),
+    /// Print what a run changed, as a patch
+    #[command(after_help = "Example:\n  relay-mesh runs diff last > changes.patch")]
+    Diff(One),
+    /// Apply what a run changed to the folder that it was started for: all of it, or nothing
+    #[command(after_help = "Example:\n  relay-mesh runs apply last")]
+    Apply(One),
+    /// Delete runs that ended a week ago, and worktrees that hold nothing
+    #[command(after_help = "Example:\n  relay-mesh runs gc --dry-run")]
+    Gc {
+        /// Only show what would be deleted
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Let an agent start runs of a harness
+    Allow(Allow),
+    /// Take such a permission back
+    #[command(after_help = "Example:\n  relay-mesh runs disallow alice")]
+    Disallow {
+        /// The agent
+        #[arg(value_name = "AGENT")]
+        agent: AgentName,
+        /// Of this harness alone
+        #[arg(value_name = "HARNESS")]
+        harness: Option<String>,
+    },
+    /// Show which agents may start runs, and the file that says so
+    #[command(after_help = "Example:\n  relay-mesh runs allowed")]
+    Allowed,
+    /// Run what `run --detach` has begun
+    #[command(hide = true)]
+    Work {
+        /// The run
+        id: RunId,
+    },
+}
+
+#[derive(clap::Args, Debug)]
+struct One {
+    /// The run's id, or `last`
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// Let an agent start runs of a harness
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  relay-mesh runs allow alice codex --reach edit --budget 5/day\n\n\
+    It applies to this machine and this mesh, and is stored in your own settings. An agent cannot give it: it is refused \
+    below a harness and below a run.")]
+struct Allow {
+    /// The agent
+    #[arg(value_name = "AGENT")]
+    agent: AgentName,
+    /// The harness that it may run
+    #[arg(value_name = "HARNESS")]
+    harness: String,
+    /// What those runs may change at most
+    #[arg(long, value_name = "REACH", default_value = "look")]
+    reach: Reach,
+    /// How many runs within a day [default: any number]
+    #[arg(long, value_name = "N/day")]
+    budget: Option<Budget>,
+}
+
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        match self.verb {
+            Verb::List { last } => look::list(last, context).await,
+            Verb::Show(one) => look::show(&one.id, context).await,
+            Verb::Follow(one) => look::follow(&one.id, context).await,
+            Verb::Stop(one) => change::stop(&one.id, context).await,
+            Verb::Diff(one) => change::diff(&one.id, context).await,
+            Verb::Apply(one) => change::apply(&one.id, context).await,
+            Verb::Gc { dry_run } => change::gc(dry_run, context).await,
+            Verb::Allow(wanted) => allow::allow(wanted, context).await,
+            Verb::Disallow { agent, harness } => allow::disallow(&agent, harness.as_deref(), context),
+            Verb::Allowed => allow::allowed(context),
+            Verb::Work { id } => work(id, context).await,
+        }
+    }
+}
+
+/// Nobody watches a run that was left behind: its files tell.
+struct Nobody;
+
+impl Audience for Nobody {
+    fn event(&mut self, _: &mesh::ports::runner::RunEvent) {}
+}
+
+async fn work(id: RunId, context: &Context) -> Result<Exit, CommandError> {
+    let mut stop = Stop::listen().map_err(StreamError::Input)?;
+    let open = context.open()?;
+    let begun = begin::take_over(&open, &Runs::of(&context.settings.dir.value), id).await?;
+    let report = supervise(context, &open, begun, &mut stop, &mut Nobody).await?;
+    Ok(super::run::exit_of(report.verdict.ending))
+}

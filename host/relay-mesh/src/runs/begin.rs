@@ -1,0 +1,290 @@
+//! Beginning a run: everything that can be refused is refused here, before anything is started.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh::names::AgentName;
+use mesh::ports::harness::Harness;
+use mesh::ports::machine::{Instant, Machine as _};
+use mesh::ports::runner::{Extensions, Reach, Start, Task};
+use mesh::runs::{Asker, RunId, RunLimits, RunRecord, cost_left, permit, time_left};
+use mesh::sessions::Principal;
+use serde_json::Value;
+
+use super::permission::{self, Evidence};
+use super::{RunFolder, Runs, RunsError, agent, changes, runner_of, settle};
+use crate::compose::Open;
+use crate::config::AllowedRuns;
+use crate::context::Context;
+use crate::errors::{CommandError, Failure, adapters};
+use crate::exit::Exit;
+use crate::retention::daily;
+use crate::server::background;
+
+/// A day, in milliseconds: budgets count runs within one.
+const DAY: u64 = 24 * 3_600_000;
+/// The longest first line of a task that is kept as its title, in characters.
+const ABOUT: usize = 200;
+
+/// Where a run is to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A worktree if it may change files, else the folder itself.
+    Usual,
+    Worktree,
+    Here,
+}
+
+/// A run as it is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct RunRequest {
+    pub(crate) harness: String,
+    pub(crate) text: String,
+    /// Absolute, without symlinks.
+    pub(crate) folder: PathBuf,
+    pub(crate) place: Place,
+    pub(crate) reach: Reach,
+    pub(crate) start: Option<Start>,
+    pub(crate) extensions: Extensions,
+    pub(crate) model: Option<String>,
+    pub(crate) schema: Option<Value>,
+    pub(crate) turns: Option<u32>,
+    pub(crate) cost: Option<u64>,
+    pub(crate) limits: RunLimits,
+    pub(crate) name: Option<AgentName>,
+    pub(crate) reserve: Vec<String>,
+    pub(crate) report: Vec<String>,
+}
+
+/// A run that can be started.
+pub(crate) struct Begun {
+    pub(crate) harness: Arc<dyn Harness>,
+    pub(crate) folder: RunFolder,
+    pub(crate) record: RunRecord,
+    pub(crate) principal: Principal,
+    pub(crate) notes: Vec<String>,
+}
+
+/// The file with the task's text.
+pub(super) const TASK: &str = "task";
+
+/// The name of a harness's adapter, as a user may shorten it.
+pub(crate) fn full_name(typed: &str) -> &str {
+    match typed {
+        "claude" => "claude-code",
+        "gemini" => "gemini-cli",
+        other => other,
+    }
+}
+
+/// The harness that a user names, also by its short name.
+pub(crate) async fn harness(open: &Open, typed: &str) -> Result<Arc<dyn Harness>, CommandError> {
+    let name = full_name(typed);
+    let found = open.mesh.harnesses().get(name).await.map_err(|error| adapters::failed(name, error))?;
+    let harness = found.ok_or_else(|| adapters::unknown(typed, open.mesh.harnesses().as_ref()))?;
+    runner_of(harness.as_ref()).map_err(|error| adapters::failed(name, error))?;
+    Ok(harness)
+}
+
+/// Begins a run. If it is refused, nothing of it is left.
+pub(crate) async fn begin(context: &Context, open: &Open, request: RunRequest) -> Result<Begun, CommandError> {
+    let runs = Runs::of(&context.settings.dir.value);
+    settle::settle(context, open, &runs).await;
+    let harness = harness(open, &request.harness).await?;
+    for address in &request.report {
+        open.mesh.resolve(address, None).await?;
+    }
+    let evidence = permission::evidence(context, open, &runs).await?;
+    let (folder, mut record) = {
+        // Two that spend the last run of a budget at once are told apart here.
+        let _alone = runs.alone()?;
+        permitted(context, open, &runs, &evidence, (&harness, request.reach))?;
+        reserve_id(open, &runs, &request, harness.about().harness.clone(), &evidence)?
+    };
+    match set_up(context, open, harness.as_ref(), &folder, &mut record, &request).await {
+        Ok((principal, notes)) => Ok(Begun { harness, folder, record, principal, notes }),
+        Err(error) => {
+            changes::remove_if_clean(&changes::git(context), &record).await;
+            if let Err(error) = folder.delete() {
+                tracing::warn!(%error, "the folder of a run that was refused stays");
+            }
+            Err(error)
+        }
+    }
+}
+
+/// How long the process that takes a run over may take to say so.
+const TAKEN_OVER: Duration = Duration::from_secs(30);
+/// How often to look whether it has.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Leaves a run to a process of its own, and returns once that one has it.
+pub(crate) async fn leave(context: &Context, open: &Open, begun: Begun) -> Result<RunRecord, CommandError> {
+    let mut arguments: Vec<OsString> = ["runs".into(), "work".into(), begun.record.id.to_string().into()].to_vec();
+    arguments.extend(daily::stores(&context.settings));
+    background::leave(&arguments).map_err(|source| Failure {
+        what: "the process that goes on with the run could not be started".to_owned(),
+        hint: Some("the system may be out of processes or memory: see `ulimit -a`".to_owned()),
+        exit: Exit::Failure,
+        source: Some(Box::new(source)),
+    })?;
+    let own = agent::supervisor(open);
+    let deadline = tokio::time::Instant::now() + TAKEN_OVER;
+    loop {
+        let record = begun.folder.record()?;
+        if record.supervisor != own {
+            return Ok(record);
+        }
+        if tokio::time::Instant::now() > deadline {
+            // The run is abandoned when this process ends, and the next command concludes it.
+            return Err(CommandError::from(Failure {
+                what: "the process that goes on with the run has not begun".to_owned(),
+                hint: Some("run it without `--detach` to see why".to_owned()),
+                exit: Exit::Failure,
+                source: None,
+            }));
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+/// Takes over a run that another process has begun.
+pub(crate) async fn take_over(open: &Open, runs: &Runs, id: RunId) -> Result<Begun, CommandError> {
+    let (folder, mut record) = runs.load(id)?;
+    let harness = harness(open, &record.harness).await?;
+    let principal = agent::join(open, &mut record, std::process::id()).await?;
+    Ok(Begun { harness, folder, record, principal, notes: Vec::new() })
+}
+
+fn permitted(
+    context: &Context,
+    open: &Open,
+    runs: &Runs,
+    evidence: &Evidence,
+    (harness, reach): (&Arc<dyn Harness>, Reach),
+) -> Result<(), CommandError> {
+    if evidence.is_user() {
+        return Ok(());
+    }
+    let allowed = AllowedRuns::of(&context.settings, &context.environment)?;
+    let (listed, depth) = (allowed.listed()?, allowed.depth()?);
+    let now = open.machine.now();
+    let young = runs.since(Instant(now.0.saturating_sub(DAY)));
+    let asked = (harness.about().harness.as_str(), reach);
+    Ok(permit(&evidence.asker, asked, evidence.parent.as_ref(), depth, &listed, &young, now)?)
+}
+
+/// Makes the folder of a run with its first record, so that the next to ask counts it.
+fn reserve_id(
+    open: &Open,
+    runs: &Runs,
+    request: &RunRequest,
+    harness: String,
+    evidence: &Evidence,
+) -> Result<(RunFolder, RunRecord), RunsError> {
+    let now = open.machine.now();
+    let id = open.mesh.new_run_id();
+    let folder = runs.create(id)?;
+    let parent = evidence.parent.as_ref();
+    let mut limits = request.limits;
+    let mut cost = request.cost;
+    if let Some(root) = parent.and_then(|parent| runs.load(parent.root).ok()).map(|(_, root)| root) {
+        limits.time = limits.time.min(time_left(&root, now));
+        cost = [cost, cost_left(&root, &runs.since(root.started))].into_iter().flatten().min();
+    }
+    let by = match (&evidence.asker, parent) {
+        (Asker::Session { agent: Some(agent), .. }, _) => Some(agent.clone()),
+        (Asker::User | Asker::Session { agent: None, .. }, parent) => parent.and_then(|parent| parent.agent.clone()),
+    };
+    let record = RunRecord {
+        id,
+        harness,
+        agent: request.name.clone(),
+        by,
+        parent: parent.map(|parent| parent.id),
+        root: parent.map_or(id, |parent| parent.root),
+        depth: parent.map_or(0, |parent| parent.depth) + 1,
+        asked_folder: request.folder.clone(),
+        workplace: mesh::runs::Workplace::Here { top: None },
+        task: Task {
+            id: id.to_string(),
+            folder: request.folder.clone(),
+            start: request.start.clone().unwrap_or_else(|| Start::Fresh(uuid(open.machine.random()))),
+            reach: request.reach,
+            extensions: request.extensions,
+            model: request.model.clone(),
+            schema: request.schema.clone(),
+            guidance: None,
+            turns: request.turns,
+            cost,
+        },
+        about: request.text.lines().next().unwrap_or_default().chars().take(ABOUT).collect(),
+        limits,
+        report: request.report.clone(),
+        reserve: Vec::new(),
+        launch: None,
+        before: None,
+        supervisor: agent::supervisor(open),
+        started: now,
+        attempts: 0,
+        earlier: None,
+        ended: None,
+        applied: None,
+    };
+    folder.keep(&record)?;
+    Ok((folder, record))
+}
+
+/// Everything that a run needs before its program starts.
+async fn set_up(
+    context: &Context,
+    open: &Open,
+    harness: &dyn Harness,
+    folder: &RunFolder,
+    record: &mut RunRecord,
+    request: &RunRequest,
+) -> Result<(Principal, Vec<String>), CommandError> {
+    let git = changes::git(context);
+    let (workplace, cwd, notes) =
+        changes::workplace(&git, (request.place, request.reach), &request.folder, folder).await?;
+    record.task.folder = cwd;
+    let is_here = matches!(workplace, mesh::runs::Workplace::Here { .. });
+    record.workplace = workplace;
+    if is_here && request.reach >= Reach::Edit {
+        record.reserve = if request.reserve.is_empty() { vec!["**".to_owned()] } else { request.reserve.clone() };
+    }
+    folder.keep(record)?;
+    folder.write(TASK, request.text.as_bytes())?;
+    let name = record.harness.clone();
+    let launch = runner_of(harness).map_err(|error| adapters::failed(&name, error))?;
+    let launch = launch.prepare(&record.task, &folder.files()).await.map_err(|error| adapters::failed(&name, error))?;
+    for (file, text) in &launch.files {
+        let path = folder.files().join(file);
+        std::fs::write(&path, text).map_err(|source| RunsError::Unwritable { id: record.id, source })?;
+    }
+    record.launch = Some(launch);
+    record.before = changes::tree(&git, record, folder).await?.map(|tree| tree.0);
+    let principal = agent::join(open, record, std::process::id()).await?;
+    let joined = async {
+        if !record.reserve.is_empty() {
+            agent::reserve(open, &principal, record).await?;
+        }
+        folder.keep(record)?;
+        Ok::<(), CommandError>(())
+    };
+    if let Err(error) = joined.await {
+        agent::leave(open, &principal).await;
+        return Err(error);
+    }
+    Ok((principal, notes))
+}
+
+/// Random bytes as a UUID of version 4.
+fn uuid(mut bytes: [u8; 16]) -> String {
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}

@@ -1,0 +1,190 @@
+//! Where a run works, and what it changed there.
+
+use std::path::{Path, PathBuf};
+
+use mesh::ports::runner::Reach;
+use mesh::runs::{RunChanges, RunId, RunRecord, Workplace};
+use processes::git::{Git, GitError, Tree};
+
+use super::agent::shown;
+use super::{Place, RunFolder};
+use crate::context::Context;
+use crate::errors::{CommandError, Explain, Failure};
+use crate::exit::Exit;
+
+/// The difference that a run made, as `git apply` takes it.
+pub(crate) const PATCH: &str = "changes.patch";
+
+/// Git, with this process's own variables.
+pub(crate) fn git(context: &Context) -> Git {
+    Git::new(context.environment.pairs())
+}
+
+impl Explain for GitError {
+    fn exit(&self) -> Exit {
+        match self {
+            GitError::NoRepository(_) | GitError::NoCommit(_) => Exit::NotFound,
+            GitError::Absent(_) | GitError::Failed { .. } | GitError::Slow(_) | GitError::File(_) => Exit::Failure,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            GitError::Absent(_) => "install git, or put it on the path",
+            GitError::NoRepository(_) => "run it in that very folder by `--here`, or name a repository by `--cwd DIR`",
+            GitError::NoCommit(_) => "commit something first, or run it in that very folder by `--here`",
+            GitError::Failed { .. } | GitError::Slow(_) => "try the same with git by hand",
+            GitError::File(_) => "see whether the disk is full and the data folder is yours",
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// Decides where a run works, and makes its worktree if it gets one. Returns the folder in it, and what to tell.
+pub(super) async fn workplace(
+    git: &Git,
+    (place, reach): (Place, Reach),
+    asked: &Path,
+    run: &RunFolder,
+) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
+    let wants_worktree = match place {
+        Place::Worktree => true,
+        Place::Here => false,
+        Place::Usual => reach >= Reach::Edit,
+    };
+    if !wants_worktree {
+        // A run that may change nothing is not asked what it changed.
+        let top = if reach >= Reach::Edit { git.top(asked).await.ok() } else { None };
+        return Ok((Workplace::Here { top }, asked.to_owned(), Vec::new()));
+    }
+    let top = git.top(asked).await?;
+    let commit = git.head(&top).await?;
+    let status = git.status(&top).await?;
+    if status.changed > 0 {
+        return Err(Failure {
+            what: format!(
+                "`{}` has {} changed files, which a worktree of its commit does not have",
+                shown(&top),
+                status.changed
+            ),
+            hint: Some("commit or stash them, or run it in that very folder by `--here`".to_owned()),
+            exit: Exit::Held,
+            source: None,
+        }
+        .into());
+    }
+    let mut notes = Vec::new();
+    if status.untracked > 0 {
+        notes.push(format!("{} files that git does not know are not in the run's worktree", status.untracked));
+    }
+    let (folder, branch) = (run.worktree(), branch(run.id));
+    git.add_worktree(&top, &folder, &branch, &commit).await?;
+    let within = asked.strip_prefix(&top).unwrap_or(Path::new(""));
+    let cwd = folder.join(within);
+    if !cwd.is_dir() {
+        git.remove_worktree(&top, &folder, &branch, &commit).await?;
+        return Err(Failure {
+            what: format!("`{}` is not in the commit that the worktree would have", shown(asked)),
+            hint: Some("commit it first, or run it in that very folder by `--here`".to_owned()),
+            exit: Exit::NotFound,
+            source: None,
+        }
+        .into());
+    }
+    Ok((Workplace::Worktree { top, folder, branch, commit }, cwd, notes))
+}
+
+/// The branch of a run's worktree.
+pub(crate) fn branch(id: RunId) -> String {
+    format!("relay/{id}")
+}
+
+/// The contents of a run's working copy now; none if it has none, or may change nothing.
+pub(super) async fn tree(git: &Git, record: &RunRecord, run: &RunFolder) -> Result<Option<Tree>, GitError> {
+    match record.workplace.changed_top() {
+        Some(top) if record.task.reach >= Reach::Edit => git.tree(top, &run.scratch()).await.map(Some),
+        Some(_) | None => Ok(None),
+    }
+}
+
+/// What a run has changed until now. The patch is kept in the run's folder as bytes; a result shows it as text.
+pub(crate) async fn changes(
+    git: &Git,
+    record: &RunRecord,
+    run: &RunFolder,
+    notes: &mut Vec<String>,
+) -> Option<RunChanges> {
+    let top = record.workplace.changed_top()?;
+    let before = Tree(record.before.clone()?);
+    let outcome = async {
+        let after = git.tree(top, &run.scratch()).await?;
+        git.changes(top, &run.scratch(), &before, &after).await
+    };
+    let changes = match outcome.await {
+        Ok(changes) => changes,
+        Err(error) => {
+            notes.push(format!("what it changed could not be told: {error}"));
+            return None;
+        }
+    };
+    if let Err(error) = run.write(PATCH, &changes.patch) {
+        notes.push(format!("the patch of its changes could not be kept: {error}"));
+    }
+    let diff = String::from_utf8(changes.patch).unwrap_or_else(|error| {
+        notes.push(format!("the difference is not all text; {} has its bytes", run.root.join(PATCH).display()));
+        String::from_utf8_lossy(error.as_bytes()).into_owned()
+    });
+    Some(RunChanges { written: changes.written, deleted: changes.deleted, diff })
+}
+
+/// What a run has changed until now, as bytes. It is told with a scratch folder of this process alone, because the run's
+/// own is in use.
+pub(crate) async fn now(git: &Git, record: &RunRecord, run: &RunFolder, notes: &mut Vec<String>) -> Vec<u8> {
+    let (Some(top), Some(before)) = (record.workplace.changed_top(), record.before.clone()) else {
+        notes.push("it changes nothing that git could show".to_owned());
+        return Vec::new();
+    };
+    match difference(git, top, &run.scratch(), &Tree(before)).await {
+        Ok(patch) => patch,
+        Err(error) => {
+            notes.push(format!("what it changed could not be told: {error}"));
+            Vec::new()
+        }
+    }
+}
+
+/// Whether a worktree holds exactly what its run had changed when it ended.
+pub(crate) async fn is_as_it_ended(git: &Git, record: &RunRecord, run: &RunFolder, patch: &[u8]) -> bool {
+    let (Some(top), Workplace::Worktree { commit, .. }) = (record.workplace.changed_top(), &record.workplace) else {
+        return false;
+    };
+    let tree = Tree(format!("{commit}^{{tree}}"));
+    difference(git, top, &run.scratch(), &tree).await.is_ok_and(|now| now == patch)
+}
+
+/// The difference between a tree and the working copy of now. The tree from before a run lies among the run's own
+/// objects.
+async fn difference(git: &Git, top: &Path, own: &Path, before: &Tree) -> Result<Vec<u8>, GitError> {
+    let scratch = tempfile::tempdir().map_err(GitError::File)?;
+    let info = scratch.path().join("objects/info");
+    let alternates = || {
+        std::fs::create_dir_all(&info)?;
+        std::fs::write(info.join("alternates"), format!("{}\n", own.join("objects").display()))
+    };
+    alternates().map_err(GitError::File)?;
+    let after = git.tree(top, scratch.path()).await?;
+    Ok(git.changes(top, scratch.path(), before, &after).await?.patch)
+}
+
+/// Removes a run's worktree if it holds nothing. What cannot be removed now stays for `runs gc`.
+pub(crate) async fn remove_if_clean(git: &Git, record: &RunRecord) -> bool {
+    let Workplace::Worktree { top, folder, branch, commit } = &record.workplace else { return true };
+    match git.remove_worktree(top, folder, branch, commit).await {
+        Ok(removed) => removed,
+        Err(error) => {
+            tracing::warn!(%error, run = %record.id, "the worktree of a run stays");
+            // A repository that is gone holds nothing any more.
+            !top.exists()
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The end of a run: everything that is known of it is put together, kept, and told.
+
+use mesh::ports::machine::Machine as _;
+use mesh::ports::runner::{Start, Usage};
+use mesh::runs::{Answer, RunEnd, RunId, RunRecord, RunReport, UsageScope, judge, usage_of_run};
+use mesh::sessions::Principal;
+use view::RunView;
+
+use super::supervise::Attempt;
+use super::{MARK, RunFolder, Runs, Shape, agent, changes, files};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::errors::CommandError;
+
+/// The file with the whole result, as it is printed.
+pub(crate) const RESULT: &str = "result.json";
+
+/// What is known at the end of a run.
+pub(super) struct Conclusion {
+    pub(super) attempt: Attempt,
+    pub(super) notes: Vec<String>,
+}
+
+/// Kills what a run has left after its guard was killed.
+pub(super) fn end_what_is_left(id: RunId) {
+    processes::end_marked(MARK, &id.to_string());
+}
+
+/// Puts the result of a run together and keeps it. After this the run has ended for everybody.
+pub(super) async fn conclude(
+    context: &Context,
+    open: &Open,
+    folder: &RunFolder,
+    mut record: RunRecord,
+    principal: &Principal,
+    Conclusion { attempt, mut notes }: Conclusion,
+) -> Result<RunReport, CommandError> {
+    let Attempt { outcome, exit, halt } = attempt;
+    let answer = match &record.task.schema {
+        None => Answer::Free,
+        Some(schema) => Shape::of(schema)?.check(&outcome),
+    };
+    let verdict = judge(&outcome, halt, &answer);
+    let stdout = files::text(&folder.of_attempt("output", record.attempts), &mut notes);
+    let events = files::events(&folder.events(), &mut notes);
+    let git = changes::git(context);
+    let changes = changes::changes(&git, &record, folder, &mut notes).await;
+    let usage = usage(context, &record, outcome.usage);
+    agent::release(open, principal, &record).await;
+    let mail = agent::unread(open, principal).await;
+    let ended = open.machine.now();
+    let changed = changes.as_ref().map_or(0, |changes| changes.written.len() + changes.deleted.len());
+    record.ended = Some(RunEnd {
+        at: ended,
+        ending: verdict.ending,
+        ok: verdict.ok,
+        why: verdict.why.clone(),
+        session: outcome.session.clone(),
+        session_usage: outcome.usage.filter(|usage| usage.whole_session),
+        cost: usage.0.and_then(|usage| usage.cost),
+        changed,
+    });
+    let report = RunReport { record, ended, outcome, exit, verdict, stdout, events, notes, changes, usage, mail };
+    let bytes = serde_json::to_vec(&RunView::from(&report)).unwrap_or_default();
+    // The result first: a run that has ended has one.
+    folder.write(RESULT, &bytes)?;
+    folder.keep(&report.record)?;
+    if let Err(error) = agent::report(open, principal, &report).await {
+        tracing::warn!(%error, run = %report.record.id, "a run's result could not be sent");
+    }
+    agent::leave(open, principal).await;
+    if changed == 0 {
+        changes::remove_if_clean(&git, &report.record).await;
+    }
+    if let Err(error) = std::fs::remove_dir_all(folder.scratch()) {
+        tracing::debug!(%error, "the scratch folder of a run stays until it is deleted");
+    }
+    Ok(report)
+}
+
+/// What the run itself used, over all of its attempts.
+fn usage(context: &Context, record: &RunRecord, said: Option<Usage>) -> (Option<Usage>, UsageScope) {
+    let (usage, scope) = match &record.task.start {
+        Start::Fresh(_) => usage_of_run(said, None, false),
+        Start::Resume(session) | Start::Fork(session) => {
+            let before = said.filter(|usage| usage.whole_session).and_then(|_| before(context, record, session));
+            usage_of_run(said, before, true)
+        }
+    };
+    let sum = match (usage, record.earlier) {
+        (Some(usage), Some(earlier)) if !usage.whole_session => Some(Usage {
+            input: usage.input + earlier.input,
+            cached_input: usage.cached_input + earlier.cached_input,
+            output: usage.output + earlier.output,
+            reasoning: sum(usage.reasoning, earlier.reasoning),
+            cost: sum(usage.cost, earlier.cost),
+            whole_session: false,
+        }),
+        (usage, _) => usage,
+    };
+    (sum, scope)
+}
+
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.map(|one| one + other.unwrap_or(0)).or(other)
+}
+
+/// What a session had used before this run, as the last earlier run of it was told.
+fn before(context: &Context, record: &RunRecord, session: &str) -> Option<Usage> {
+    let runs = Runs::of(&context.settings.dir.value);
+    let earlier = runs.ids().into_iter().filter(|id| *id < record.id);
+    earlier
+        .filter_map(|id| runs.load(id).ok())
+        .filter(|(_, other)| other.harness == record.harness)
+        .filter_map(|(_, other)| other.ended)
+        .find(|end| end.session.as_deref() == Some(session))
+        .and_then(|end| end.session_usage)
+}

@@ -1,0 +1,231 @@
+//! Where runs are kept: one folder each, readable by any process of the user.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use mesh::ports::machine::{Instant, Machine};
+use mesh::runs::{RunId, RunRecord, RunStage};
+use processes::guard::Running;
+use store::Durability;
+
+use crate::atomic_write;
+use crate::errors::Explain;
+use crate::exit::Exit;
+
+/// The folder of runs in the data folder.
+const RUNS: &str = "runs";
+/// Marks runs that have not ended, so that looking for them costs nothing of the past.
+const LIVE: &str = "live";
+
+/// Why a run's files could not be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RunsError {
+    #[error("no run has the id `{0}`")]
+    Unknown(String),
+    #[error("`{0}` is not a run's id")]
+    NotAnId(String),
+    #[error("the files of run {id} could not be read")]
+    Unreadable { id: RunId, source: io::Error },
+    #[error("the files of run {id} could not be written")]
+    Unwritable { id: RunId, source: io::Error },
+    #[error("the folder of runs `{}` could not be used", path.display())]
+    Folder { path: PathBuf, source: io::Error },
+}
+
+impl Explain for RunsError {
+    fn exit(&self) -> Exit {
+        match self {
+            RunsError::Unknown(_) => Exit::NotFound,
+            RunsError::NotAnId(_) => Exit::Usage,
+            RunsError::Unreadable { .. } | RunsError::Unwritable { .. } | RunsError::Folder { .. } => Exit::Store,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            RunsError::Unknown(_) | RunsError::NotAnId(_) => "run `relay-mesh runs list` to see which there are",
+            RunsError::Unreadable { .. } => "`relay-mesh runs gc` deletes the files of runs that are over",
+            RunsError::Unwritable { .. } | RunsError::Folder { .. } => {
+                "see whether the disk is full and the data folder is yours"
+            }
+        };
+        Some(hint.to_owned())
+    }
+}
+
+/// All runs of a data folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Runs {
+    root: PathBuf,
+}
+
+/// The files of one run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunFolder {
+    pub(crate) id: RunId,
+    pub(crate) root: PathBuf,
+    live: PathBuf,
+}
+
+impl Runs {
+    pub(crate) fn of(data: &Path) -> Runs {
+        Runs { root: data.join(RUNS) }
+    }
+
+    /// The folder of a run, whether it exists or not.
+    pub(crate) fn folder(&self, id: RunId) -> RunFolder {
+        RunFolder { id, root: self.root.join(id.to_string()), live: self.root.join(LIVE).join(id.to_string()) }
+    }
+
+    /// Makes the folder of a new run. It is not listed until its record is there.
+    pub(crate) fn create(&self, id: RunId) -> Result<RunFolder, RunsError> {
+        let folder = self.folder(id);
+        let made = || {
+            for path in [&self.root.join(LIVE), &folder.files()] {
+                DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+            }
+            fs::write(&folder.live, "")
+        };
+        made().map_err(|source| RunsError::Unwritable { id, source })?;
+        Ok(folder)
+    }
+
+    /// The run of an id as a user types it.
+    pub(crate) fn find(&self, typed: &str) -> Result<(RunFolder, RunRecord), RunsError> {
+        if typed == "last" {
+            let newest = self.ids().into_iter().next().ok_or_else(|| RunsError::Unknown(typed.to_owned()))?;
+            return self.load(newest);
+        }
+        let id: RunId = typed.to_uppercase().parse().map_err(|_| RunsError::NotAnId(typed.to_owned()))?;
+        self.load(id)
+    }
+
+    pub(crate) fn load(&self, id: RunId) -> Result<(RunFolder, RunRecord), RunsError> {
+        let folder = self.folder(id);
+        let record = folder.record()?;
+        Ok((folder, record))
+    }
+
+    /// The ids of all runs, the newest first.
+    pub(crate) fn ids(&self) -> Vec<RunId> {
+        let mut ids = ids_in(&self.root);
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        ids
+    }
+
+    /// The newest runs, at most `limit`. One that cannot be read is passed over.
+    pub(crate) fn newest(&self, limit: usize) -> Vec<(RunFolder, RunRecord)> {
+        self.ids().into_iter().filter_map(|id| self.load(id).ok()).take(limit).collect()
+    }
+
+    /// The runs that have not ended, as far as their files say.
+    pub(crate) fn live(&self) -> Vec<(RunFolder, RunRecord)> {
+        let mut ids = ids_in(&self.root.join(LIVE));
+        ids.sort_unstable();
+        ids.into_iter().filter_map(|id| self.load(id).ok()).filter(|(_, record)| record.ended.is_none()).collect()
+    }
+
+    /// The records of runs that were started since a time.
+    pub(crate) fn since(&self, since: Instant) -> Vec<RunRecord> {
+        let young = self.ids().into_iter().take_while(|id| id.made() >= since);
+        young.filter_map(|id| self.load(id).ok()).map(|(_, record)| record).collect()
+    }
+
+    /// Locks out every other process that starts, applies or deletes runs, until it is dropped.
+    pub(crate) fn alone(&self) -> Result<File, RunsError> {
+        let failed = |source| RunsError::Folder { path: self.root.clone(), source };
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(failed)?;
+        let folder = File::open(&self.root).map_err(failed)?;
+        folder.lock().map_err(failed)?;
+        Ok(folder)
+    }
+}
+
+fn ids_in(folder: &Path) -> Vec<RunId> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+impl RunFolder {
+    pub(crate) fn record(&self) -> Result<RunRecord, RunsError> {
+        let id = self.id;
+        match fs::read(self.root.join("record.json")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(RunsError::Unknown(id.to_string())),
+            Err(source) => Err(RunsError::Unreadable { id, source }),
+            Ok(bytes) => {
+                serde_json::from_slice(&bytes).map_err(|error| RunsError::Unreadable { id, source: error.into() })
+            }
+        }
+    }
+
+    /// Replaces the record in one step.
+    pub(crate) fn keep(&self, record: &RunRecord) -> Result<(), RunsError> {
+        let unwritable = |source| RunsError::Unwritable { id: self.id, source };
+        let bytes = serde_json::to_vec(record).map_err(|error| unwritable(error.into()))?;
+        self.write("record.json", &bytes)?;
+        if record.ended.is_some() {
+            // A marker that stays costs one look at a run that has ended.
+            let _gone = fs::remove_file(&self.live);
+        }
+        Ok(())
+    }
+
+    /// Replaces one of its files in one step.
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunsError> {
+        let written = atomic_write::replace(&self.root.join(name), bytes, 0o600, Durability::Process);
+        written.map_err(|source| RunsError::Unwritable { id: self.id, source })
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>, RunsError> {
+        fs::read(self.root.join(name)).map_err(|source| RunsError::Unreadable { id: self.id, source })
+    }
+
+    /// The run's own folder for what its harness reads: a schema, a set of servers.
+    pub(crate) fn files(&self) -> PathBuf {
+        self.root.join("files")
+    }
+
+    /// Git's objects and index for this run, until it has ended.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.root.join("scratch")
+    }
+
+    pub(crate) fn worktree(&self) -> PathBuf {
+        self.root.join("worktree")
+    }
+
+    /// What the run has reported, one JSON line each.
+    pub(crate) fn events(&self) -> PathBuf {
+        self.root.join("events.jsonl")
+    }
+
+    /// A file of one start of the harness's program.
+    pub(crate) fn of_attempt(&self, what: &str, attempt: u32) -> PathBuf {
+        self.root.join(format!("{what}-{attempt}"))
+    }
+
+    /// The processes of the last start, while they run.
+    pub(crate) fn running(&self, attempt: u32) -> Option<Running> {
+        serde_json::from_slice(&fs::read(self.of_attempt("running", attempt)).ok()?).ok()
+    }
+
+    /// Deletes everything of the run.
+    pub(crate) fn delete(&self) -> io::Result<()> {
+        fs::remove_dir_all(&self.root)?;
+        match fs::remove_file(&self.live) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Where the run stands now. While its guard lives it is being ended, and counts as running.
+    pub(crate) fn stage(&self, record: &RunRecord, machine: &dyn Machine) -> RunStage {
+        let guarded = || self.running(record.attempts).is_some_and(|running| processes::is_alive(running.guard));
+        match record.stage(machine.lives(record.supervisor)) {
+            RunStage::Abandoned if guarded() => RunStage::Running,
+            stage => stage,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Runs: a harness works on one task to its end. This folder keeps the record of each run, starts and watches it, and
+//! puts its result together; what a run is and what its end means are the mesh's rules (`mesh::runs`), and processes are
+//! the crate `processes`.
+//!
+//! Each run has a folder, `runs/ID` of the data folder, from which any process can tell how it stands. A run whose
+//! process was killed is concluded by the next command that looks ([`settle`]).
+
+mod agent;
+pub(crate) mod begin;
+pub(crate) mod changes;
+mod conclude;
+mod files;
+pub(crate) mod folder;
+pub(crate) mod permission;
+mod reading;
+pub(crate) mod retention;
+mod schema;
+pub(crate) mod settle;
+pub(crate) mod supervise;
+#[cfg(test)]
+mod tests;
+
+use mesh::ports::harness::{Harness, HarnessError};
+use mesh::ports::runner::HarnessRunner;
+
+pub(crate) use begin::{Place, RunRequest};
+pub(crate) use folder::{RunFolder, Runs, RunsError};
+pub(crate) use schema::Shape;
+
+/// The variable that marks every process of a run.
+pub(crate) const MARK: &str = "RELAY_RUN";
+
+/// What runs a harness's tasks.
+pub(crate) fn runner_of(harness: &dyn Harness) -> Result<&dyn HarnessRunner, HarnessError> {
+    harness.runner()
+}

@@ -1,0 +1,88 @@
+//! Who asks for a run, by evidence: the session of the caller, the processes above it, and the mark of a run.
+
+use mesh::runs::{Asker, RunRecord, RunStage};
+
+use super::{MARK, Runs};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::errors::{CommandError, Explain};
+use crate::exit::Exit;
+
+/// Who asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Evidence {
+    pub(crate) asker: Asker,
+    /// The live run that the caller is in.
+    pub(crate) parent: Option<RunRecord>,
+}
+
+impl Evidence {
+    /// Whether nothing shows that an agent is behind this caller.
+    pub(crate) fn is_user(&self) -> bool {
+        self.asker == Asker::User && self.parent.is_none()
+    }
+}
+
+/// Works out who asks. Nothing that was typed counts.
+pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Result<Evidence, CommandError> {
+    let principal = open.mesh.identify(&context.call(None)).await?;
+    let above: Vec<u32> = processes::ancestors().iter().map(|process| process.pid).collect();
+    let parent = parent(context, open, runs, principal.agent(), &above);
+    let asker = match principal.session() {
+        Some(session) => Asker::Session { harness: session.harness.clone(), agent: principal.agent().cloned() },
+        None => match open.mesh.session_of_process(&above).await? {
+            Some((session, agent)) => Asker::Session { harness: session.harness, agent },
+            None => Asker::User,
+        },
+    };
+    Ok(Evidence { asker, parent })
+}
+
+fn parent(
+    context: &Context,
+    open: &Open,
+    runs: &Runs,
+    agent: Option<&mesh::names::AgentName>,
+    above: &[u32],
+) -> Option<RunRecord> {
+    let marked = context.environment.get(MARK);
+    let live = runs.live().into_iter();
+    let mut live = live.filter(|(folder, record)| folder.stage(record, open.machine.as_ref()) == RunStage::Running);
+    let is_it = |record: &RunRecord, folder: &super::RunFolder| {
+        let running = folder.running(record.attempts);
+        let is_above = running.is_some_and(|running| {
+            above.contains(&running.guard.pid) || running.program.is_some_and(|program| above.contains(&program.pid))
+        });
+        marked == Some(record.id.to_string().as_str())
+            || is_above
+            || (agent.is_some() && record.agent.as_ref() == agent)
+    };
+    live.find(|(folder, record)| is_it(record, folder)).map(|(_, record)| record)
+}
+
+impl Explain for mesh::runs::NotPermitted {
+    fn exit(&self) -> Exit {
+        Exit::Refused
+    }
+
+    fn hint(&self) -> Option<String> {
+        use mesh::runs::NotPermitted::{Nameless, NotAllowed, Spent, TooDeep, TooFar};
+        Some(match self {
+            Nameless { .. } => {
+                "join first, with the tool `register_agent`; then the user can allow that name".to_owned()
+            }
+            NotAllowed { agent, harness } => {
+                format!("the user can run `relay-mesh runs allow {agent} {harness}` in a terminal of their own")
+            }
+            TooFar { agent, harness, .. } => format!(
+                "ask for less, or let the user run `relay-mesh runs allow {agent} {harness} --reach REACH` in a terminal"
+            ),
+            Spent { agent, harness, .. } => format!(
+                "wait, or let the user raise it by `relay-mesh runs allow {agent} {harness} --budget N/day` in a terminal"
+            ),
+            TooDeep { .. } => {
+                "do the work here, or report what is left to do; the user can set `depth` in runs.toml".to_owned()
+            }
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! Runs whose process was killed: what they left is ended, and their result is put together from their files.
+
+use std::fs::File;
+use std::time::Duration;
+
+use mesh::runs::{Halt, RunRecord, RunStage};
+
+use super::conclude::{self, Conclusion};
+use super::reading::{EventLog, Reading};
+use super::supervise::{Attempt, broke_off, exit_of, halt_of, unread};
+use super::{RunFolder, Runs, agent, runner_of};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::errors::CommandError;
+
+/// How long to leave a run to the process that concludes it.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Concludes every run whose process was killed. Errors are only logged: the next command tries again.
+pub(crate) async fn settle(context: &Context, open: &Open, runs: &Runs) {
+    for (folder, record) in runs.live() {
+        if folder.stage(&record, open.machine.as_ref()) != RunStage::Abandoned {
+            continue;
+        }
+        if let Err(error) = settle_one(context, open, &folder).await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, run = %folder.id, "what came of a run could not be told");
+        }
+    }
+}
+
+async fn settle_one(context: &Context, open: &Open, folder: &RunFolder) -> Result<(), CommandError> {
+    let Ok(lock) = File::open(&folder.root) else { return Ok(()) };
+    if lock.try_lock().is_err() {
+        // Another process concludes it.
+        tokio::time::sleep(LOOK).await;
+        return Ok(());
+    }
+    let mut record = folder.record()?;
+    if record.ended.is_some() {
+        return Ok(());
+    }
+    conclude::end_what_is_left(folder.id);
+    let attempt = attempt(open, folder, &record).await;
+    let principal = agent::join(open, &mut record, std::process::id()).await?;
+    let notes = vec!["the process that ran it was killed; this was put together from what it left".to_owned()];
+    conclude::conclude(context, open, folder, record, &principal, Conclusion { attempt, notes }).await?;
+    Ok(())
+}
+
+/// What the last start of the harness's program came to, from its files.
+async fn attempt(open: &Open, folder: &RunFolder, record: &RunRecord) -> Attempt {
+    let of = |what| folder.of_attempt(what, record.attempts);
+    let ended = processes::ended_as_written(&of("ended"), &of("errors"));
+    let exit = exit_of(&ended);
+    let halt = match halt_of(ended.cause, record) {
+        // Nobody was there to see more than that it was over.
+        Halt::Unguarded if record.attempts == 0 => Halt::Abandoned,
+        halt => halt,
+    };
+    let replayed = async {
+        let harness = open.mesh.harnesses().get(&record.harness).await.ok().flatten()?;
+        let runner = runner_of(harness.as_ref()).ok()?;
+        // The last events may not have been written down, or only half of one.
+        let _begun_anew = std::fs::remove_file(folder.events());
+        let mut log = EventLog::open(&folder.events());
+        let mut last = None;
+        for attempt in 1..=record.attempts {
+            let mut reading = Reading::open(runner, &record.task, &folder.of_attempt("output", attempt)).ok()?;
+            log.write(&reading.rest().await.ok()?);
+            last = Some(reading);
+        }
+        Some(last?.conclude(&exit).await.unwrap_or_else(|error| unread(&error)))
+    };
+    let outcome = replayed.await.unwrap_or_else(broke_off);
+    Attempt { outcome, exit, halt }
+}

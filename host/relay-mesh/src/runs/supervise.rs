@@ -1,0 +1,329 @@
+//! Running a run: starts the harness under a guard, reads what it prints, and ends it when it has to end.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mesh::ports::harness::{Harness, HarnessError};
+use mesh::ports::machine::Machine as _;
+use mesh::ports::runner::{Ending, Launch, ProcessExit, RunEvent, RunOutcome, Start, StopSignal, Task};
+use mesh::runs::{Answer, Halt, RunRecord, RunReport, repair_task};
+use mesh::sessions::Principal;
+use processes::guard::{Cause, Ended, Limits, Order, Step, StepSignal};
+use processes::{Guard, GuardError};
+
+use super::begin::{Begun, TASK};
+use super::conclude::{self, Conclusion};
+use super::reading::{EventLog, Reading};
+use super::{MARK, RunFolder, RunsError, Shape, agent, runner_of};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::errors::{CommandError, Explain, adapters};
+use crate::exit::Exit;
+use crate::signals::Stop;
+
+/// How often to look for new output.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// Who watches a run.
+pub(crate) trait Audience {
+    /// Something was reported.
+    fn event(&mut self, event: &RunEvent);
+}
+
+/// What one start of the harness's program came to.
+pub(super) struct Attempt {
+    pub(super) outcome: RunOutcome,
+    pub(super) exit: ProcessExit,
+    pub(super) halt: Halt,
+}
+
+/// A run in work.
+struct Work<'a> {
+    context: &'a Context,
+    open: &'a Open,
+    harness: &'a dyn Harness,
+    folder: &'a RunFolder,
+    record: &'a mut RunRecord,
+    principal: &'a mut Principal,
+    notes: &'a mut Vec<String>,
+    stop: &'a mut Stop,
+    audience: &'a mut (dyn Audience + 'a),
+    /// Events until now, over all attempts.
+    events: u64,
+}
+
+impl Explain for GuardError {
+    fn exit(&self) -> Exit {
+        Exit::Failure
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("the system may be out of processes or memory: see `ulimit -a`".to_owned())
+    }
+}
+
+/// Runs a begun run to its end, and keeps its result.
+pub(crate) async fn supervise(
+    context: &Context,
+    open: &Open,
+    begun: Begun,
+    stop: &mut Stop,
+    audience: &mut dyn Audience,
+) -> Result<RunReport, CommandError> {
+    let Begun { harness, folder, mut record, mut principal, mut notes } = begun;
+    record.supervisor = agent::supervisor(open);
+    folder.keep(&record)?;
+    let text = String::from_utf8_lossy(&folder.read(TASK)?).into_owned();
+    let mut work = Work {
+        context,
+        open,
+        harness: harness.as_ref(),
+        folder: &folder,
+        record: &mut record,
+        principal: &mut principal,
+        notes: &mut notes,
+        stop,
+        audience,
+        events: 0,
+    };
+    let attempt = work.attempts(text).await?;
+    let conclusion = Conclusion { attempt, notes };
+    conclude::conclude(context, open, &folder, record, &principal, conclusion).await
+}
+
+impl Work<'_> {
+    /// The task, and one further turn if the answer does not have its shape.
+    async fn attempts(&mut self, text: String) -> Result<Attempt, CommandError> {
+        let task = self.record.task.clone();
+        let launch = self.record.launch.clone().unwrap_or_else(nothing);
+        let first = self.attempt(&task, launch, text).await?;
+        let Some(schema) = &task.schema else { return Ok(first) };
+        let answer = Shape::of(schema)?.check(&first.outcome);
+        let may_repair = first.halt == Halt::No && matches!(first.outcome.ending, Ending::Answered | Ending::Shape);
+        let (Answer::Misses(reasons), true, Some(session)) = (answer, may_repair, first.outcome.session.clone()) else {
+            return Ok(first);
+        };
+        let repair = Task { start: Start::Resume(session), ..task.clone() };
+        let runner = runner_of(self.harness).map_err(|error| self.failed(error))?;
+        let Ok(launch) = runner.prepare(&repair, &self.folder.files()).await else { return Ok(first) };
+        for (file, text) in &launch.files {
+            let written = std::fs::write(self.folder.files().join(file), text);
+            written.map_err(|source| RunsError::Unwritable { id: self.record.id, source })?;
+        }
+        self.notes.push(format!("its first answer did not fit the schema ({reasons}), and it was asked once more"));
+        self.record.earlier = first.outcome.usage.filter(|usage| !usage.whole_session);
+        self.attempt(&repair, launch, repair_task(schema, &reasons)).await
+    }
+
+    /// Starts the harness's program once, and waits for its end.
+    async fn attempt(&mut self, task: &Task, launch: Launch, input: String) -> Result<Attempt, CommandError> {
+        self.record.attempts += 1;
+        self.folder.keep(self.record)?;
+        let order = self.order(task, &launch, input);
+        let binary = binary()?;
+        let mut guard = Guard::start(&binary, &order).await?;
+        let runner = runner_of(self.harness).map_err(|error| self.failed(error))?;
+        let Some(running) = guard.started().await else {
+            let ended = guard.ended().await?;
+            return Ok(self.not_started(ended));
+        };
+        if let (Some(program), Some(session)) = (running.program, self.principal.session().map(|of| of.id.clone()))
+            && let Err(error) = self.open.mesh.run_is(self.principal, &session, program.pid).await
+        {
+            tracing::warn!(%error, "the process of a run could not be noted");
+        }
+        let unreadable = |source| RunsError::Unreadable { id: self.folder.id, source };
+        let mut reading = Reading::open(runner, task, &order.output).map_err(unreadable)?;
+        let mut log = EventLog::open(&self.folder.events());
+        let mut halt = Halt::No;
+        let mut refusals = 0;
+        let ended = loop {
+            tokio::select! {
+                biased;
+                ended = guard.ended() => break ended?,
+                () = self.stop.asked() => {
+                    halt = Halt::Stopped;
+                    guard.stop().await;
+                }
+                () = tokio::time::sleep(LOOK) => {
+                    while let Some(events) = reading.more().await.map_err(unreadable)? {
+                        log.write(&events);
+                        if let Some(reason) = self.heard(&events, &mut refusals).await && halt == Halt::No {
+                            halt = reason;
+                            guard.stop().await;
+                        }
+                    }
+                }
+            }
+        };
+        let events = reading.rest().await.map_err(unreadable)?;
+        log.write(&events);
+        self.heard(&events, &mut refusals).await;
+        if let Some(why) = &log.failed {
+            self.notes.push(format!("not all of its events could be kept: {why}"));
+        }
+        Ok(self.ended(reading, ended, halt).await)
+    }
+
+    /// Takes note of what was reported. Returns why the run has to be ended, if it has to.
+    async fn heard(&mut self, events: &[RunEvent], refusals: &mut u32) -> Option<Halt> {
+        let limits = self.record.limits;
+        let mut reason = None;
+        for event in events {
+            self.events += 1;
+            self.audience.event(event);
+            match event {
+                RunEvent::Session { session } => self.is_session(session).await,
+                RunEvent::Retries { status: Some(status @ (401 | 403)), .. } => {
+                    *refusals += 1;
+                    if *refusals >= limits.refusals {
+                        reason = reason.or(Some(Halt::Refused(*status)));
+                    }
+                }
+                RunEvent::Retries { .. }
+                | RunEvent::Said { .. }
+                | RunEvent::Tool { .. }
+                | RunEvent::Wrote { .. }
+                | RunEvent::Denied { .. }
+                | RunEvent::Used { .. }
+                | RunEvent::Note { .. } => {}
+            }
+        }
+        if self.events > limits.events { reason.or(Some(Halt::Events(limits.events))) } else { reason }
+    }
+
+    async fn is_session(&mut self, session: &str) {
+        if self.principal.session().is_some_and(|known| known.id == session) {
+            return;
+        }
+        let running = self.folder.running(self.record.attempts).and_then(|running| running.program);
+        let process = running.map_or_else(std::process::id, |program| program.pid);
+        if let Err(error) = self.open.mesh.run_is(self.principal, session, process).await {
+            tracing::warn!(%error, "the session of a run could not be noted");
+        }
+    }
+
+    async fn ended(&mut self, reading: Reading<'_>, ended: Ended, halt: Halt) -> Attempt {
+        let halt = if halt == Halt::No { halt_of(ended.cause, self.record) } else { halt };
+        if ended.cause == Cause::GuardLost {
+            conclude::end_what_is_left(self.record.id);
+        }
+        if ended.left > 0 {
+            self.notes.push(format!("{} of its processes could not be killed", ended.left));
+        }
+        let exit = exit_of(&ended);
+        let outcome = match reading.conclude(&exit).await {
+            Ok(outcome) => outcome,
+            Err(error) => unread(&error),
+        };
+        Attempt { outcome, exit, halt }
+    }
+
+    fn not_started(&self, ended: Ended) -> Attempt {
+        if ended.cause == Cause::GuardLost {
+            conclude::end_what_is_left(self.record.id);
+        }
+        let why = ended.not_started.clone().unwrap_or_else(|| "the process that watches over it was killed".to_owned());
+        let outcome = RunOutcome { why: Some(format!("its program could not be started: {why}")), ..broke_off() };
+        Attempt { outcome, exit: exit_of(&ended), halt: Halt::No }
+    }
+
+    fn order(&self, task: &Task, launch: &Launch, input: String) -> Order {
+        let attempt = self.record.attempts;
+        let limits = self.record.limits;
+        let spent = self.open.machine.now().since(self.record.started);
+        let mut environment = launch.environment.clone();
+        environment.retain(|(name, _)| name != MARK && name != "RELAY_DIR");
+        environment.push((MARK.to_owned(), self.record.id.to_string()));
+        environment.push(("RELAY_DIR".to_owned(), self.context.settings.dir.value.display().to_string()));
+        Order {
+            command: launch.command.clone(),
+            environment,
+            folder: task.folder.clone(),
+            input,
+            stop: launch.stop.iter().map(step).collect(),
+            limits: Limits {
+                time: Some(limits.time.saturating_sub(spent)),
+                silence: Some(limits.silence),
+                output: Some(limits.output),
+            },
+            output: self.folder.of_attempt("output", attempt),
+            errors: self.folder.of_attempt("errors", attempt),
+            running: self.folder.of_attempt("running", attempt),
+            ended: self.folder.of_attempt("ended", attempt),
+        }
+    }
+
+    fn failed(&self, error: HarnessError) -> CommandError {
+        adapters::failed(&self.record.harness, error)
+    }
+}
+
+fn step(step: &mesh::ports::runner::StopStep) -> Step {
+    Step {
+        signal: match step.signal {
+            StopSignal::Interrupt => StepSignal::Interrupt,
+            StopSignal::Terminate => StepSignal::Terminate,
+        },
+        grace: u64::try_from(step.grace.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+/// Why a guard ended a run, as the mesh judges it.
+pub(super) fn halt_of(cause: Cause, record: &RunRecord) -> Halt {
+    match cause {
+        Cause::Itself => Halt::No,
+        Cause::Stopped => Halt::Stopped,
+        Cause::Time => Halt::Time,
+        Cause::Silence => Halt::Silence(record.limits.silence),
+        Cause::Output => Halt::Output(record.limits.output),
+        Cause::Leash => Halt::Abandoned,
+        Cause::GuardLost => Halt::Unguarded,
+    }
+}
+
+pub(super) fn exit_of(ended: &Ended) -> ProcessExit {
+    ProcessExit {
+        code: ended.code,
+        signal: ended.signal,
+        asked_to_stop: ended.cause != Cause::Itself,
+        stderr_end: ended.stderr_end.clone(),
+    }
+}
+
+/// What came of a run whose adapter could not read its output.
+pub(super) fn unread(error: &HarnessError) -> RunOutcome {
+    RunOutcome { why: Some(format!("its adapter could not read what it printed: {error}")), ..broke_off() }
+}
+
+pub(super) fn broke_off() -> RunOutcome {
+    RunOutcome {
+        ending: Ending::BrokeOff,
+        answer: None,
+        output: None,
+        session: None,
+        usage: None,
+        turns: None,
+        denials: Vec::new(),
+        why: None,
+        retry_after: None,
+    }
+}
+
+fn nothing() -> Launch {
+    Launch { command: Vec::new(), environment: Vec::new(), files: Vec::new(), stop: Vec::new(), without: Vec::new() }
+}
+
+/// The binary that is the guard: this one.
+#[cfg(not(test))]
+pub(super) fn binary() -> Result<PathBuf, CommandError> {
+    std::env::current_exe().map_err(|source| GuardError::Start(source).into())
+}
+
+/// In a test, the one that is built beside it.
+#[cfg(test)]
+pub(super) fn binary() -> Result<PathBuf, CommandError> {
+    let test = std::env::current_exe().map_err(GuardError::Start)?;
+    let folder = test.parent().and_then(std::path::Path::parent).unwrap_or(&test);
+    Ok(folder.join("relay-mesh"))
+}

@@ -1,0 +1,215 @@
+//! The lines of a run.
+
+use std::collections::BTreeMap;
+
+use relay_mesh_sdk::Error;
+use relay_mesh_sdk::optional::runner::reading::{self, LastSaid, about, count, deny, lines, millionths, short, text};
+use relay_mesh_sdk::optional::runner::{OutputLine, OutputReading, Retry, RunEvent, ToolCall, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The most tool calls that are remembered while they run.
+const MOST_CALLS: usize = 64;
+/// The largest answer by the schema that is remembered. A larger one becomes the last thing that was said.
+const LARGEST_OUTPUT: usize = 16 * 1024;
+/// The fields of tools' inputs that say what a call is about.
+const ABOUT: [&str; 9] =
+    ["command", "file_path", "notebook_path", "pattern", "path", "url", "query", "description", "prompt"];
+
+/// What is remembered of a run.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Seen {
+    pub(super) session: Option<String>,
+    pub(super) said: LastSaid,
+    /// Tools that run: their names, and the file that they write.
+    calls: BTreeMap<String, (String, Option<String>)>,
+    /// The ids of refused calls, which the result lists again.
+    refused: Vec<String>,
+    pub(super) denials: Vec<(String, String)>,
+    /// The HTTP status of the last failed request, if nothing came after it.
+    pub(super) failing: Option<u16>,
+    /// When a limit of the account ends, in seconds since 1970.
+    pub(super) limit_ends: Option<u64>,
+    /// The last result. A run with tasks in the background has several.
+    pub(super) last_word: Option<LastWord>,
+}
+
+/// The event `result`.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct LastWord {
+    pub(super) subtype: String,
+    pub(super) is_error: bool,
+    pub(super) reason: String,
+    pub(super) status: Option<u16>,
+    pub(super) message: String,
+    pub(super) turns: Option<u32>,
+    pub(super) used: Option<Used>,
+    pub(super) output: Option<Value>,
+}
+
+/// Tokens of all models, and the cost in millionths of a dollar. Of a resumed session they are of all of it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Used {
+    input: u64,
+    cached: u64,
+    output: u64,
+    thinking: u64,
+    cost: u64,
+}
+
+pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputReading, Error> {
+    lines(memory, given, step)
+}
+
+fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+    match (text(line, "/type"), text(line, "/subtype")) {
+        ("system", "init") => begins(seen, line, events),
+        ("system", "permission_denied") => {
+            seen.refused.push(text(line, "/tool_use_id").to_owned());
+            events.push(deny(&mut seen.denials, text(line, "/tool_name"), text(line, "/message")));
+        }
+        ("system", "api_retry") => {
+            let status = line["error_status"].as_u64().and_then(|status| u16::try_from(status).ok());
+            seen.failing = status;
+            let attempt = u32::try_from(count(line, "/attempt")).unwrap_or(u32::MAX);
+            events.push(RunEvent::Retries(Retry { attempt, status, wait_ms: count(line, "/retry_delay_ms") }));
+        }
+        ("rate_limit_event", _) => {
+            let info = &line["rate_limit_info"];
+            let of = |name: &str| if info.is_object() { info[name].clone() } else { line[name].clone() };
+            if of("status") == "rejected" {
+                seen.limit_ends = of("resetsAt").as_u64();
+            }
+        }
+        ("assistant", _) => says(seen, line, events),
+        ("user", _) => tools_ended(seen, line, events),
+        ("result", _) => ends(seen, line, events),
+        _ => {}
+    }
+}
+
+fn begins(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+    let session = text(line, "/session_id");
+    if seen.session.as_deref() != Some(session) && !session.is_empty() {
+        seen.session = Some(session.to_owned());
+        events.push(RunEvent::Session(session.to_owned()));
+    }
+    for server in line["mcp_servers"].as_array().into_iter().flatten() {
+        if server["status"] == "failed" {
+            events.push(RunEvent::Note(format!("the MCP server `{}` did not start", short(text(server, "/name")))));
+        }
+    }
+}
+
+fn says(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+    // Claude Code words an error of its server as a message of the model.
+    if line["is_api_error_message"] == true {
+        return;
+    }
+    seen.failing = None;
+    let is_its_own = line["parent_tool_use_id"].is_null();
+    for block in line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten() {
+        match text(block, "/type") {
+            "text" if is_its_own => seen.said.says(text(block, "/text"), events),
+            "tool_use" => tool_begins(seen, block, events),
+            _ => {}
+        }
+    }
+}
+
+fn tool_begins(seen: &mut Seen, block: &Value, events: &mut Vec<RunEvent>) {
+    let (id, name, input) = (text(block, "/id"), short(text(block, "/name")), &block["input"]);
+    let writes = ["Write", "Edit", "MultiEdit", "NotebookEdit"].contains(&name.as_str());
+    let file = ["file_path", "notebook_path"].iter().find_map(|field| input[field].as_str()).filter(|_| writes);
+    if seen.calls.len() < MOST_CALLS {
+        seen.calls.insert(id.to_owned(), (name.clone(), file.filter(|file| file.len() < 500).map(str::to_owned)));
+    }
+    events.push(RunEvent::Tool(ToolCall { id: id.to_owned(), name, about: about(input, &ABOUT), succeeded: None }));
+}
+
+fn tools_ended(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+    for block in line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten() {
+        if text(block, "/type") != "tool_result" {
+            continue;
+        }
+        let id = text(block, "/tool_use_id");
+        let (name, file) = seen.calls.remove(id).unwrap_or_default();
+        let succeeded = block["is_error"] != true;
+        let told = text(block, "/content");
+        if told.contains("No such tool available") && !seen.refused.iter().any(|refused| refused == id) {
+            let why = told.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
+            events.push(deny(&mut seen.denials, &name, why));
+        }
+        let about = String::new();
+        events.push(RunEvent::Tool(ToolCall { id: id.to_owned(), name, about, succeeded: Some(succeeded) }));
+        if let Some(file) = file.filter(|_| succeeded) {
+            events.push(RunEvent::Wrote(vec![file]));
+        }
+    }
+}
+
+fn ends(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+    if let Some(session) = line["session_id"].as_str() {
+        seen.session = Some(session.to_owned());
+    }
+    for denial in line["permission_denials"].as_array().into_iter().flatten() {
+        if !seen.refused.iter().any(|refused| refused == text(denial, "/tool_use_id")) {
+            let why = about(&denial["tool_input"], &ABOUT);
+            events.push(deny(&mut seen.denials, text(denial, "/tool_name"), &why));
+        }
+    }
+    let is_error = line["is_error"] == true;
+    let said = text(line, "/result");
+    if !is_error {
+        seen.said.says(said, events);
+    }
+    let output = line.get("structured_output").filter(|output| !output.is_null());
+    let small = output.filter(|output| output.to_string().len() <= LARGEST_OUTPUT).cloned();
+    if let (Some(output), None) = (output, &small) {
+        seen.said.says(&output.to_string(), events);
+    }
+    let errors: Vec<&str> = line["errors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let used = used(line);
+    events.push(RunEvent::Used(used.usage(false)));
+    seen.calls.clear();
+    seen.last_word = Some(LastWord {
+        subtype: short(text(line, "/subtype")),
+        is_error,
+        reason: short(text(line, "/terminal_reason")),
+        status: line["api_error_status"].as_u64().and_then(|status| u16::try_from(status).ok()),
+        message: short(if errors.is_empty() { said.to_owned() } else { errors.join("; ") }.as_str()),
+        turns: line["num_turns"].as_u64().and_then(|turns| u32::try_from(turns).ok()),
+        used: Some(used),
+        output: small,
+    });
+}
+
+/// The figures to account by. `usage` beside them leaves subagents out.
+fn used(line: &Value) -> Used {
+    let mut used = Used { cost: millionths(line["total_cost_usd"].as_f64().unwrap_or_default()), ..Used::default() };
+    for model in line["modelUsage"].as_object().into_iter().flatten().map(|(_, model)| model) {
+        used.input += count(model, "/inputTokens") + count(model, "/cacheCreationInputTokens");
+        used.cached += count(model, "/cacheReadInputTokens");
+        used.output += count(model, "/outputTokens");
+        used.thinking += count(model, "/thinkingTokens");
+    }
+    used
+}
+
+impl Used {
+    pub(super) fn usage(self, whole_session: bool) -> Usage {
+        Usage {
+            input: self.input,
+            cached_input: self.cached,
+            output: self.output,
+            reasoning: Some(self.thinking),
+            cost: Some(self.cost),
+            whole_session,
+        }
+    }
+}
+
+/// The reasons of a run's denials, for its outcome.
+pub(super) fn denials(seen: &Seen) -> Vec<relay_mesh_sdk::optional::runner::Denial> {
+    reading::denials(&seen.denials)
+}

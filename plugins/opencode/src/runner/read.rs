@@ -1,0 +1,124 @@
+//! The lines of a run.
+
+use relay_mesh_sdk::Error;
+use relay_mesh_sdk::optional::runner::reading::{LastSaid, about, count, deny, lines, millionths, short, text};
+use relay_mesh_sdk::optional::runner::{OutputLine, OutputReading, RunEvent, ToolCall, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The fields of tools' inputs that say what a call is about.
+const ABOUT: [&str; 7] = ["command", "filePath", "pattern", "path", "url", "query", "description"];
+/// How OpenCode tells that a tool was not permitted.
+const REFUSED: [&str; 3] = ["rule which prevents", "rejected permission", "unavailable tool"];
+
+/// What is remembered of a run.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Seen {
+    pub(super) session: Option<String>,
+    pub(super) said: LastSaid,
+    pub(super) denials: Vec<(String, String)>,
+    /// Why the last step finished. None while a step goes on.
+    pub(super) finished: Option<String>,
+    /// Whether a tool was refused in the last step in a way that ends the run.
+    pub(super) rejected: bool,
+    pub(super) failed: Option<Failed>,
+    pub(super) used: Option<Used>,
+    pub(super) steps: u32,
+}
+
+/// The event `error`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Failed {
+    pub(super) name: String,
+    pub(super) message: String,
+    pub(super) status: Option<u16>,
+}
+
+/// The sum over all steps of this run.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Used {
+    input: u64,
+    cached: u64,
+    output: u64,
+    reasoning: u64,
+    cost: u64,
+}
+
+pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputReading, Error> {
+    lines(memory, given, step)
+}
+
+fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+    let session = text(line, "/sessionID");
+    if !session.is_empty() && seen.session.as_deref() != Some(session) {
+        seen.session = Some(session.to_owned());
+        events.push(RunEvent::Session(session.to_owned()));
+    }
+    match text(line, "/type") {
+        "step_start" => (seen.finished, seen.rejected, seen.failed) = (None, false, None),
+        "text" => seen.said.says(text(line, "/part/text"), events),
+        "tool_use" => tool(seen, &line["part"], events),
+        "step_finish" => {
+            seen.finished = Some(short(text(line, "/part/reason")));
+            seen.steps += 1;
+            let used = seen.used.get_or_insert_default();
+            used.add(&line["part"]);
+            events.push(RunEvent::Used(used.usage()));
+        }
+        "error" => {
+            let error = &line["error"];
+            let message = error.pointer("/data/message").and_then(Value::as_str).unwrap_or(text(error, "/message"));
+            let status = error.pointer("/data/statusCode").and_then(Value::as_u64);
+            seen.failed = Some(Failed {
+                name: short(text(error, "/name")),
+                message: short(message),
+                status: status.and_then(|status| u16::try_from(status).ok()),
+            });
+        }
+        _ => {}
+    }
+}
+
+/// OpenCode tells of a tool once it has ended.
+fn tool(seen: &mut Seen, part: &Value, events: &mut Vec<RunEvent>) {
+    let (name, state) = (short(text(part, "/tool")), &part["state"]);
+    let succeeded = text(state, "/status") == "completed";
+    let error = text(state, "/error");
+    if REFUSED.iter().any(|words| error.contains(words)) {
+        seen.rejected |= error.contains("rejected permission");
+        // After the first sentence it lists its rules.
+        events.push(deny(&mut seen.denials, &name, error.split(". ").next().unwrap_or(error)));
+    }
+    let id = text(part, "/callID").to_owned();
+    let is_edit = ["write", "edit", "multiedit"].contains(&name.as_str());
+    events.push(RunEvent::Tool(ToolCall {
+        id,
+        name,
+        about: about(&state["input"], &ABOUT),
+        succeeded: Some(succeeded),
+    }));
+    if let Some(file) = state.pointer("/input/filePath").and_then(Value::as_str).filter(|_| is_edit && succeeded) {
+        events.push(RunEvent::Wrote(vec![file.to_owned()]));
+    }
+}
+
+impl Used {
+    fn add(&mut self, part: &Value) {
+        self.input += count(part, "/tokens/input") + count(part, "/tokens/cache/write");
+        self.cached += count(part, "/tokens/cache/read");
+        self.output += count(part, "/tokens/output");
+        self.reasoning += count(part, "/tokens/reasoning");
+        self.cost += millionths(part["cost"].as_f64().unwrap_or_default());
+    }
+
+    pub(super) fn usage(self) -> Usage {
+        Usage {
+            input: self.input,
+            cached_input: self.cached,
+            output: self.output,
+            reasoning: Some(self.reasoning),
+            cost: Some(self.cost),
+            whole_session: false,
+        }
+    }
+}

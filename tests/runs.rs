@@ -1,0 +1,297 @@
+//! `relay-mesh run` and `relay-mesh runs`, end to end: with a shell script in place of Claude Code, which says what the
+//! real one says and starts what real tools start, and with the real one. Whoever is killed, nothing is left running and
+//! the result says what happened.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use test_support::{ClaudeCode, Model, Outcome, Program, Script, Stage, isolated, wait_for};
+
+/// Says what Claude Code says with `--output-format stream-json`. The task, from standard input, tells it what to do.
+const CLAUDE: &str = r#"#!/bin/sh
+case "$*" in *--version*) echo '2.1.329 (Claude Code)'; exit 0;; *auth*) echo '{"loggedIn":true}'; exit 0;; esac
+task=$(cat)
+say() { printf '%s\n' "$1"; }
+say '{"type":"system","subtype":"init","session_id":"5e551011-0000-4000-8000-000000000001","cwd":"/","tools":[],"mcp_servers":[],"model":"m","permissionMode":"default"}'
+case "$task" in
+    CHILDREN*) sleep 300 & setsid sleep 300 & (setsid nohup sleep 300 >/dev/null 2>&1 &)
+        say '{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"started"}]},"session_id":"5e551011-0000-4000-8000-000000000001"}'
+        wait ;;
+    BEHIND*) setsid sleep 300 & ;;
+    EDIT*) echo changed > README.md; echo new > new.txt ;;
+    LENGTH*) task=${#task} ;;
+esac
+printf '{"type":"result","subtype":"success","is_error":false,"result":"did %s","session_id":"5e551011-0000-4000-8000-000000000001","num_turns":1,"duration_ms":1,"duration_api_ms":1,"total_cost_usd":0.001,"usage":{"input_tokens":3,"output_tokens":2,"cache_read_input_tokens":1,"cache_creation_input_tokens":0},"modelUsage":{"m":{"inputTokens":3,"outputTokens":2,"cacheReadInputTokens":1,"cacheCreationInputTokens":0,"costUSD":0.001,"contextWindow":1}},"permission_denials":[],"uuid":"u"}\n' "$(printf '%s' "$task" | head -n 1)"
+"#;
+
+/// A stage with the script as `claude` on its path.
+fn stage() -> Stage {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
+    let claude = stage.programs().join("claude");
+    std::fs::write(&claude, CLAUDE).expect("the home is writable");
+    std::fs::set_permissions(&claude, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    stage
+}
+
+fn json_of(outcome: &Outcome) -> Value {
+    serde_json::from_str(outcome.stdout.trim()).unwrap_or_else(|error| panic!("{error}: {outcome:?}"))
+}
+
+/// The command lines of processes that carry this mark or work for this stage, except the test's own.
+fn ours(stage: &Stage) -> Vec<String> {
+    let folder = stage.data.join("runs").display().to_string();
+    let mut found = Vec::new();
+    for process in std::fs::read_dir("/proc").expect("a list").flatten() {
+        let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+        let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        let words = String::from_utf8_lossy(&words).replace('\0', " ");
+        let dir = format!("RELAY_DIR={}", stage.data.display()).into_bytes();
+        let in_run = environment.split(|byte| *byte == 0).any(|line| line.starts_with(b"RELAY_RUN="));
+        let in_stage = environment.split(|byte| *byte == 0).any(|line| line == dir);
+        if (in_run && in_stage) || words.contains(&folder) {
+            found.push(words);
+        }
+    }
+    found
+}
+
+fn nothing_is_left(stage: &Stage) {
+    wait_for("nothing of the run is left", || ours(stage).is_empty().then_some(()));
+}
+
+fn runs(stage: &Stage) -> Vec<Value> {
+    let listed: Value = serde_json::from_str(&stage.relay_ok(&["runs", "list", "--json"])).expect("JSON");
+    listed["runs"].as_array().expect("a list").clone()
+}
+
+/// The guard and the harness of the only run, once its children have been started.
+fn started(stage: &Stage) -> (u32, u32) {
+    wait_for("the harness has started its children", || {
+        let folders = std::fs::read_dir(stage.data.join("runs")).ok()?.flatten();
+        let folder = folders.map(|entry| entry.path()).find(|path| path.join("output-1").exists())?;
+        let said = std::fs::read_to_string(folder.join("output-1")).ok()?;
+        let running: Value = serde_json::from_slice(&std::fs::read(folder.join("running-1")).ok()?).ok()?;
+        let pid = |who: &str| u32::try_from(running[who]["pid"].as_u64()?).ok();
+        (said.contains("started") && ours(stage).len() >= 4).then_some((pid("guard")?, pid("program")?))
+    })
+}
+
+fn signal(name: &str, pid: u32) {
+    Program::new("kill").args([format!("-{name}"), pid.to_string()]).succeed();
+}
+
+#[test]
+fn b3_and_b4_one_json_result_with_every_name() {
+    let stage = stage();
+    let outcome = stage.run(&["run", "--agent", "claude", "--prompt", "hello", "--timeout", "30"]);
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let result = json_of(&outcome);
+    for (pointer, expected) in [
+        ("/agent", json!("claude")),
+        ("/mode", json!("headless")),
+        ("/cwd", json!(stage.project.canonicalize().expect("there").display().to_string())),
+        ("/ok", json!(true)),
+        ("/exit_code", json!(0)),
+        ("/structured/response", json!("did hello")),
+        ("/artifacts/files_written", json!([])),
+        ("/usage/input_tokens", json!(3)),
+        ("/usage/output_tokens", json!(2)),
+        ("/usage/cached_input_tokens", json!(1)),
+        ("/ended", json!("answered")),
+    ] {
+        assert_eq!(result.pointer(pointer), Some(&expected), "{pointer} in {result}");
+    }
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/run-result.schema.json");
+    let schema: Value = serde_json::from_slice(&std::fs::read(schema).expect("a schema")).expect("JSON");
+    let schema = jsonschema::validator_for(&schema).expect("a schema");
+    let wrong: Vec<String> = schema.iter_errors(&result).map(|error| error.to_string()).collect();
+    assert_eq!(wrong, [""; 0], "b1: docs/run-result.schema.json says what a result is");
+    nothing_is_left(&stage);
+}
+
+#[test]
+fn b5_a_time_out_and_a_natural_end_leave_nothing_running() {
+    let stage = stage();
+    let outcome = stage.run(&["run", "claude", "CHILDREN", "--timeout", "2", "--json"]);
+    assert_eq!(outcome.code, Some(7), "{outcome:?}");
+    assert_eq!(json_of(&outcome)["ended"], "time");
+    nothing_is_left(&stage);
+    let outcome = stage.run(&["run", "claude", "BEHIND", "--json"]);
+    assert_eq!((outcome.code, &json_of(&outcome)["ended"]), (Some(0), &json!("answered")), "{outcome:?}");
+    nothing_is_left(&stage);
+}
+
+#[test]
+fn whoever_is_killed_nothing_is_left_and_the_result_says_what_happened() {
+    for (whom, with, ending) in [
+        ("run", "KILL", "stopped"),
+        ("run", "TERM", "stopped"),
+        ("run", "INT", "stopped"),
+        ("guard", "KILL", "broke-off"),
+        ("guard", "TERM", "stopped"),
+        ("harness", "KILL", "broke-off"),
+    ] {
+        let stage = stage();
+        let mut run = stage.relay(&["run", "claude", "CHILDREN", "--json"]).start(&stage.folder.join("run.log"));
+        let (guard, harness) = started(&stage);
+        let pid = match whom {
+            "run" => run.child.id(),
+            "guard" => guard,
+            _ => harness,
+        };
+        signal(with, pid);
+        if (whom, with) == ("run", "KILL") {
+            run.ended();
+        } else {
+            wait_for("the run ends by itself", || run.ended());
+        }
+        let ended = wait_for("the run has a result", || {
+            let line = runs(&stage).first().cloned()?;
+            line["ended"].as_str().map(str::to_owned)
+        });
+        assert_eq!(ended, ending, "{whom} {with}");
+        nothing_is_left(&stage);
+        let result: Value = serde_json::from_str(&stage.relay_ok(&["runs", "show", "last", "--json"])).expect("JSON");
+        assert_eq!(result["structured"]["events"].to_string().matches("started").count(), 1, "{whom}: {result}");
+        assert_eq!(result["ok"], false);
+    }
+}
+
+#[test]
+fn a_run_that_is_left_behind_is_followed_stopped_and_listed() {
+    let stage = stage();
+    let begun = json_of(&stage.run(&["run", "claude", "CHILDREN", "--detach", "--json"]));
+    let id = begun["run"].as_str().expect("an id").to_owned();
+    assert_eq!(begun["state"], "running");
+    started(&stage);
+    let agents = stage.relay_ok(&["agents", "--json"]);
+    assert!(agents.contains("claude-run"), "a run is an agent: {agents}");
+    let stopped = json_of(&stage.run(&["runs", "stop", &id, "--json"]));
+    assert_eq!(stopped["ended"], "stopped");
+    nothing_is_left(&stage);
+    let followed = stage.run(&["runs", "follow", &id, "--json"]);
+    assert_eq!(followed.code, Some(1), "{followed:?}");
+    assert!(followed.stdout.contains("started"), "{followed:?}");
+    assert_eq!(runs(&stage).len(), 1);
+    assert_eq!(stage.run(&["runs", "show", "01JD8Z3K5V0000000000000000"]).code, Some(3));
+    assert_eq!(stage.run(&["runs", "show", "nonsense"]).code, Some(2));
+}
+
+#[test]
+fn a_task_of_200_kilobytes_arrives() {
+    let stage = stage();
+    let task = format!("LENGTH {}", "x".repeat(200_000));
+    let outcome = stage.relay(&["run", "claude", "--stdin", "--json"]).input(task.clone()).run();
+    assert_eq!(json_of(&outcome)["structured"]["response"], format!("did {}", task.len()), "{outcome:?}");
+}
+
+#[test]
+fn an_edit_is_made_in_a_worktree_and_applied_once_whole_or_not_at_all() {
+    let stage = stage();
+    let result = json_of(&stage.run(&["run", "claude", "EDIT", "--reach", "edit", "--json"]));
+    assert_eq!(result["artifacts"]["files_written"], json!(["README.md", "new.txt"]), "{result}");
+    assert_eq!(stage.git_status(), "", "the folder is untouched");
+    let id = result["run"].as_str().expect("an id");
+    assert!(stage.relay_ok(&["runs", "diff", id]).contains("+changed"));
+    // It does not fit: nothing is applied, not even what would fit.
+    std::fs::write(stage.project.join("README.md"), "mine\n").expect("written");
+    let conflict = stage.run(&["runs", "apply", id]);
+    assert_eq!(conflict.code, Some(6), "{conflict:?}");
+    assert!(conflict.stderr.contains("nothing was applied") && conflict.stderr.contains("hint: "), "{conflict:?}");
+    assert!(!stage.project.join("new.txt").exists());
+    stage.git(&["checkout", "-q", "README.md"]);
+    stage.relay_ok(&["runs", "apply", id]);
+    assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
+    let again = stage.run(&["runs", "apply", id]);
+    assert_eq!(again.code, Some(6), "{again:?}");
+    assert!(!stage.data.join("runs").join(id).join("worktree").exists(), "all of it is in the folder");
+}
+
+#[test]
+fn what_is_not_well_formed_is_told_with_a_hint_and_nothing_is_left() {
+    let stage = stage();
+    let tall = "{\"type\": 7}";
+    for (words, code, expected) in [
+        (&["run", "nothing", "hello"][..], 3, "no adapter is named `nothing`"),
+        (&["run", "claude", "hello", "--cwd", "nowhere"], 3, "is not a folder"),
+        (&["run", "claude", "hello", "--timeout", "0"], 2, "more than zero"),
+        (&["run", "claude", "hello", "--budget", "0"], 2, "more than zero"),
+        (&["run", "claude", "hello", "--turns", "0"], 2, "--turns"),
+        (&["run", "claude", "hello", "--schema", tall], 2, "is not a JSON schema"),
+        (&["run", "claude", "hello", "--schema", "nowhere.json"], 3, "could not be read"),
+        (&["run", "claude"], 2, "has no task"),
+        (&["run", "claude", "hello", "--reserve", "src"], 2, "`--reserve` is for runs with `--here`"),
+        (&["run", "claude", "hello", "--report", "nobody-at-all"], 3, "nobody-at-all"),
+    ] {
+        let outcome = stage.run(words);
+        assert_eq!(outcome.code, Some(code), "{words:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(expected), "{words:?}: {outcome:?}");
+    }
+    std::fs::write(stage.project.join("README.md"), "mine\n").expect("written");
+    let dirty = stage.run(&["run", "claude", "EDIT", "--reach", "edit"]);
+    assert_eq!(dirty.code, Some(6), "{dirty:?}");
+    let outside = stage.relay(&["run", "claude", "EDIT", "--reach", "edit"]).within(&stage.home).run();
+    assert_eq!(outside.code, Some(3), "{outside:?}");
+    assert!(outside.stderr.contains("in no git repository"), "{outside:?}");
+    assert_eq!(runs(&stage), Vec::<Value>::new(), "nothing is left of what was refused");
+    assert!(!stage.git(&["branch", "--list", "--all"]).contains("relay/"));
+}
+
+#[test]
+fn what_is_asked_of_no_run_is_told_with_a_hint() {
+    let stage = stage();
+    for (words, code, expected) in [
+        (&["runs", "show", "01JD8Z3K5V0000000000000000"][..], 3, "no run has the id"),
+        (&["runs", "show", "last"], 3, "no run has the id"),
+        (&["runs", "stop", "nonsense"], 2, "is not a run's id"),
+        (&["runs", "apply", "01JD8Z3K5V0000000000000000"], 3, "no run has the id"),
+        (&["runs", "allow", "shell", "claude"], 2, "is reserved"),
+        (&["runs", "disallow", "bob"], 3, "nothing like that is allowed"),
+        (&["run", "nothing", "hello"], 3, "no adapter is named `nothing`"),
+        (&["run", "cursor", "hello"], 1, "could not do it"),
+        (&["run", "claude", "hello", "--timeout", "0"], 2, "more than zero"),
+        (&["run", "claude", "hello", "--budget", "0"], 2, "more than zero"),
+        (&["run", "claude", "hello", "--schema", "{\"type\": 7}"], 2, "is not a JSON schema"),
+        (&["run", "claude", "hello", "--cwd", "nowhere"], 3, "is not a folder"),
+    ] {
+        let outcome = stage.run(words);
+        assert_eq!(outcome.code, Some(code), "{words:?}: {outcome:?}");
+        assert!(outcome.stderr.contains(expected), "{words:?}: {outcome:?}");
+    }
+    assert_eq!(runs(&stage), Vec::<Value>::new());
+    assert_eq!(stage.run(&["runs", "gc"]).code, Some(0));
+}
+
+#[test]
+fn a_run_may_start_no_run_and_allow_nothing() {
+    let stage = stage();
+    stage.relay_ok(&["runs", "allow", "claude-run", "claude", "--reach", "work"]);
+    stage.relay_ok(&["run", "claude", "CHILDREN", "--detach"]);
+    started(&stage);
+    let id = runs(&stage)[0]["run"].as_str().expect("an id").to_owned();
+    let below = |words: &[&str]| stage.relay(words).env("RELAY_RUN", &id).run();
+    let deeper = below(&["run", "claude", "hello"]);
+    assert_eq!(deeper.code, Some(4), "{deeper:?}");
+    assert!(deeper.stderr.contains("to a depth of 1"), "{deeper:?}");
+    assert_eq!(below(&["runs", "allow", "bob", "claude"]).code, Some(4));
+    stage.relay_ok(&["runs", "stop", &id]);
+    assert_eq!(below(&["runs", "allow", "bob", "claude"]).code, Some(4), "also below a run that is over");
+    nothing_is_left(&stage);
+}
+
+#[test]
+fn b2_the_real_claude_code_answers() {
+    isolated(|| {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        let model = Model::start(Script::new().say("Say hello.", "Hello from the model."));
+        let claude = ClaudeCode::new(&stage, &model);
+        let outcome = claude.run(&["run", "--agent", "claude", "--prompt", "Say hello.", "--timeout", "60"]);
+        let result = json_of(&outcome);
+        assert_eq!(result["structured"]["response"], "Hello from the model.", "{outcome:?}");
+        assert_eq!((outcome.code, &result["ended"]), (Some(0), &json!("answered")));
+        assert!(result["session"].is_string() && result["usage"]["input_tokens"].is_u64(), "{result}");
+        nothing_is_left(&stage);
+    });
+}
