@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("adapter-claude-code", &["relay-mesh-sdk"]),
     ("adapter-cursor", &["relay-mesh-sdk"]),
     ("adapter-codex", &["relay-mesh-sdk"]),
+    ("adapter-gemini-cli", &["relay-mesh-sdk"]),
     ("adapter-generic", &["relay-mesh-sdk"]),
     ("adapter-opencode", &["relay-mesh-sdk"]),
     ("bench", &["mesh", "store", "store-nats", "test-support"]),
