@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::Stage;
-use mesh::ports::harness::{Harness as _, HarnessError, Harnesses as _};
+use mesh::ports::harness::{HarnessError, Harnesses as _};
 use mesh::ports::runner::*;
 
 fn task(model: &str) -> Task {
