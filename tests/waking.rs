@@ -166,7 +166,7 @@ fn the_loop_guard_holds_a_wake_back_by_every_way() {
     let client = host.client("zed");
     drop(client);
     carol_begins(&stage);
-    let (tried, told, code) = woken(&stage, &["x", "--to", "carol"]);
+    let (tried, told, code) = woken(&stage, &["x", "--to", "carol", "--from", "alice"]);
     check(&tried, &["routes failed: waking is held back: "]);
     assert_eq!((code, &told["woken"]), (Some(1), &false.into()));
     assert!(!stage.data.join("wake/trigger").exists(), "no other way is tried");

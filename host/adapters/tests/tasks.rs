@@ -10,6 +10,16 @@ use common::Stage;
 use mesh::ports::harness::{HarnessError, Harnesses as _};
 use mesh::ports::runner::*;
 
+/// A stage with the polite adapter, whose manifest has a run.
+fn stage() -> Stage {
+    let stage = Stage::with(&["polite"]);
+    let manifest = stage.plugins().join("polite/adapter.toml");
+    let text = std::fs::read_to_string(&manifest).expect("readable");
+    let tasks = include_str!("../../../tests/hostile/polite/tasks.toml");
+    std::fs::write(manifest, format!("{text}\n{tasks}")).expect("writable");
+    stage
+}
+
 fn task(model: &str) -> Task {
     Task {
         id: "run-1".to_owned(),
@@ -31,7 +41,7 @@ fn lines(texts: &[&str]) -> Vec<OutputLine> {
 
 #[tokio::test]
 async fn a_launch_is_made_of_the_manifests_words() {
-    let stage = Stage::with(&["polite"]);
+    let stage = stage();
     stage.grant(&["runs.task"]);
     let polite = stage.adapters().get("polite").await.expect("loaded").expect("known");
     let runner = polite.runner().expect("it exports the interface");
@@ -57,7 +67,7 @@ async fn a_launch_is_made_of_the_manifests_words() {
 
 #[tokio::test]
 async fn a_run_takes_both_keys() {
-    let stage = Stage::with(&["polite"]);
+    let stage = stage();
     let polite = stage.adapters().get("polite").await.expect("loaded").expect("known");
     let denied = polite.runner().expect("it exports it").prepare(&task("loud"), Path::new("/runs/1")).await;
     let Err(HarnessError::Denied(why)) = denied else { panic!("{denied:?}") };
@@ -66,7 +76,7 @@ async fn a_run_takes_both_keys() {
 
 #[tokio::test]
 async fn output_of_any_length_is_read_and_the_last_message_is_the_answer() {
-    let stage = Stage::with(&["polite"]);
+    let stage = stage();
     let polite = stage.adapters().get("polite").await.expect("loaded").expect("known");
     let runner = polite.runner().expect("it exports it");
     let long = format!("piece {}", "é".repeat(200_000));
@@ -87,7 +97,7 @@ async fn output_of_any_length_is_read_and_the_last_message_is_the_answer() {
 
 #[tokio::test]
 async fn an_adapter_may_want_little_memory() {
-    let stage = Stage::with(&["polite"]);
+    let stage = stage();
     let polite = stage.adapters().get("polite").await.expect("loaded").expect("known");
     let runner = polite.runner().expect("it exports it");
     assert!(runner.read(&task(""), None, &lines(&["keep 65000"])).await.is_ok());

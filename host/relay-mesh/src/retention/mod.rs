@@ -74,10 +74,10 @@ pub(crate) async fn clean_up(
     let adapters = open.adapters.clean_up(&folder.root, (longer, now), dry_run).await?;
     let runs = Runs::of(&folder.root);
     let before = mesh::ports::machine::Instant(open.machine.now().0.saturating_sub(settings.keep.value));
-    let runs = match runs.alone() {
-        Ok(_alone) => delete_old(&runs, &Git::new(Environment::of_this_process().pairs()), before, dry_run).await,
-        // A folder that cannot be used has nothing that could be deleted.
-        Err(_) => DeletedRuns::default(),
+    let runs = match (!runs.ids().is_empty()).then(|| runs.alone()) {
+        Some(Ok(_alone)) => delete_old(&runs, &Git::new(Environment::of_this_process().pairs()), before, dry_run).await,
+        // Nothing was ever run here, and looking makes no folder; or it is one that cannot be used.
+        None | Some(Err(_)) => DeletedRuns::default(),
     };
     Ok(CleanedUp { mesh, files, adapters, runs })
 }
