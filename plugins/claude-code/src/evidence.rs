@@ -13,8 +13,10 @@ use serde_json::Value;
 use crate::ClaudeCode;
 use crate::payload::{Event, Payload};
 
-/// How much of a transcript's end is read.
-const END: u32 = 512 * 1024;
+/// How much of a transcript's end is read while a turn goes on: tools wait for the hook.
+const END: u32 = 64 * 1024;
+/// How much is read where a turn or a session begins or ends, after which nothing more may come.
+const LONG_END: u32 = 512 * 1024;
 /// A text that has no place in the transcript at the end of a turn this long after it was given is lost.
 const LOST_AFTER_MS: u64 = 30_000;
 
@@ -26,8 +28,14 @@ impl Evidence for ClaudeCode {
         };
         let Some(payload) = Payload::parse(&call)? else { return Ok(Vec::new()) };
         let Some(path) = payload.transcript.as_deref().and_then(below_config) else { return Ok(Vec::new()) };
-        let Some(end) = Root::open("config")?.read_end(path, END)? else { return Ok(Vec::new()) };
-        let end = End { text: String::from_utf8_lossy(&end).into_owned(), is_whole: end.len() < END as usize };
+        let most = match payload.event {
+            Event::Stop { .. } | Event::SessionStart(_) | Event::SessionEnd { .. } | Event::SubagentStop { .. } => {
+                LONG_END
+            }
+            _ => END,
+        };
+        let Some(end) = Root::open("config")?.read_end(path, most)? else { return Ok(Vec::new()) };
+        let end = End { text: String::from_utf8_lossy(&end).into_owned(), is_whole: end.len() < most as usize };
         let at_end_of_turn = matches!(payload.event, Event::Stop { .. });
         let now = clock::now();
         let judge = |handed: &HandedOver| {
