@@ -31,7 +31,12 @@ impl OpenHandOvers {
         let session = SessionRef { harness: harness.to_owned(), id: id.to_owned() };
         let Some(record) = record::session_record(&mesh.core, &session).await? else { return Ok(None) };
         let Some(agent) = record::agent_of(&mesh.core, &session).await? else { return Ok(None) };
-        let mut messages = hand_over::handed_over(&mesh.core, &mesh.inboxes, &agent).await?;
+        let mut messages = {
+            let inbox = mesh.inboxes.of(&agent);
+            let mut inbox = inbox.lock().await;
+            inbox.refresh(mesh.core.shared.as_ref(), &agent).await?;
+            inbox.handed_over()
+        };
         messages.retain(|_, handed| handed.session == session);
         let was_busy = record.activity == Activity::Busy;
         Ok((!messages.is_empty()).then_some(OpenHandOvers { agent, messages, was_busy }))
@@ -46,8 +51,14 @@ impl OpenHandOvers {
         self.messages.keys().map(|id| (*id, verdict)).collect()
     }
 
-    /// Writes down what became of them. What is said of other messages counts for nothing.
-    pub(super) async fn settle(mut self, mesh: &Mesh, verdicts: Vec<(MessageId, Verdict)>) -> Result<(), StoreError> {
+    /// Writes down what became of them. What is said of other messages counts for nothing. In a session that has just
+    /// begun anew, nothing of before waits for a model request any more.
+    pub(super) async fn settle(
+        mut self,
+        mesh: &Mesh,
+        verdicts: Vec<(MessageId, Verdict)>,
+        begins_anew: bool,
+    ) -> Result<(), StoreError> {
         let (mut shown, mut lost) = (BTreeMap::new(), Vec::new());
         for (id, verdict) in verdicts {
             let Some(handed) = self.messages.remove(&id) else { continue };
@@ -57,7 +68,13 @@ impl OpenHandOvers {
             }
         }
         hand_over::prove(&mesh.core, &mesh.inboxes, &self.agent, &shown).await?;
-        hand_over::take_back(&mesh.core, &self.agent, &lost, "the harness left it out").await
+        hand_over::take_back(&mesh.core, &self.agent, &lost, "the harness left it out").await?;
+        if begins_anew {
+            let left: Vec<MessageId> = self.messages.into_keys().collect();
+            let why = "its session began anew before a model request held it";
+            hand_over::take_back(&mesh.core, &self.agent, &left, why).await?;
+        }
+        Ok(())
     }
 }
 
@@ -67,6 +84,7 @@ fn session_of(reading: &Reading) -> Option<&str> {
         HookEvent::Ended(id) => Some(id.as_str()),
         HookEvent::Alive(_) | HookEvent::Activity { .. } | HookEvent::Rebound { .. } | HookEvent::UserSpoke(_) => None,
     });
-    let speaker = reading.speaker.as_ref().filter(|_| reading.max_bytes > 0 || reading.ends_turn());
+    let may_tell = reading.max_bytes > 0 || reading.occasion.is_some() || reading.ends_turn();
+    let speaker = reading.speaker.as_ref().filter(|_| may_tell);
     ended.or(speaker.map(|speaker| speaker.id.as_str()))
 }

@@ -120,13 +120,10 @@ pub(crate) async fn confirm_hook(core: &Core, outcome: HookOutcome, event: &str)
     if let Some(session) = &outcome.speaker {
         remote_presence::tell_of_session(core, session).await;
     }
-    match (&outcome.lease, &outcome.speaker) {
-        (Some(lease), Some(session)) => {
-            hand_over::hand_over(core, lease, session, &format!("{ROUTE_OF_HOOKS}{event}")).await?;
-            Ok(())
-        }
-        (Some(_) | None, _) => Ok(()),
+    if let (Some(lease), Some(session)) = (&outcome.lease, &outcome.speaker) {
+        hand_over::hand_over(core, lease, session, &format!("{ROUTE_OF_HOOKS}{event}")).await?;
     }
+    Ok(())
 }
 
 /// Looks things up for one hook. An error here costs the hook its mail, but never breaks the harness.
@@ -181,7 +178,8 @@ impl MeshHookHost<'_> {
             None if open.was_busy && reading.ends_turn() => open.all(Verdict::Shown),
             None => Vec::new(),
         };
-        open.settle(self.mesh, verdicts).await
+        let begins_anew = matches!(reading.occasion, Some(Occasion::Start | Occasion::Resume));
+        open.settle(self.mesh, verdicts, begins_anew).await
     }
 
     /// At the end of a turn the harness may not have written everything down yet, and maybe no further hook comes.
@@ -235,10 +233,6 @@ impl MeshHookHost<'_> {
             });
         };
         let agent = record::agent_of(&mesh.core, &session).await?;
-        if let (Some(agent), true) = (&agent, reading.max_bytes > 0 || reading.occasion.is_some()) {
-            let restarted = matches!(reading.occasion, Some(Occasion::Start | Occasion::Resume)).then_some(&session);
-            hand_over::reclaim(&mesh.core, &mesh.inboxes, agent, restarted).await?;
-        }
         // Only the adapter knows whether and when its harness can be told to watch a file.
         let wake_file = match reading.watches_wake_file {
             true => wake_file::wake_file_of(&mesh.core, &session).await?,

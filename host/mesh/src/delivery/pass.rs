@@ -218,7 +218,16 @@ async fn ring_again(core: &Core, agent: &AgentName, slots: &[Slot]) -> Result<()
     for Slot { header, .. } in slots {
         let ring =
             Ring { id: header.id, from: header.from.clone(), priority: header.priority, hops: header.trace.hops };
-        wake_file::ring(core, &to, record.as_ref(), &ring).await?;
+        match wake_file::why_hold(core, record.as_ref(), &ring).await? {
+            Some(hold) => {
+                let event = Event::Held { hold: hold.clone() };
+                inbox::receipt(core, agent, &[ring.id], &event, Durability::Process).await?;
+                wake_file::note_held(core, &ring, agent, &hold).await;
+            }
+            None => {
+                wake_file::ring(core, agent, record.as_ref(), &ring).await?;
+            }
+        }
     }
     Ok(())
 }

@@ -243,9 +243,9 @@ pub(crate) async fn clients(
 
 /// Whether an agent has mail that a route could carry.
 async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<bool, StoreError> {
-    hand_over::reclaim(core, inboxes, agent, None).await?;
     let inbox = inboxes.of(agent);
-    let inbox = inbox.lock().await;
+    let mut inbox = inbox.lock().await;
+    hand_over::refresh(core, &mut inbox, agent).await?;
     let now = core.machine.now();
     Ok(inbox.presentable(now).into_iter().any(|slot| deliverable(slot, now)))
 }

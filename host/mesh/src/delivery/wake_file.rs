@@ -6,7 +6,6 @@
 use serde::{Deserialize, Serialize};
 use store::{Durability, Position, StoreError};
 
-use crate::agents::Agent;
 use crate::core::Core;
 use crate::delivery::loop_guard::{Wakes, why_held};
 use crate::messages::inbox;
@@ -37,17 +36,6 @@ impl Ring {
     }
 }
 
-/// The result of writing to a wake file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Rang {
-    /// The line is written, and a hook of the harness was told of the file.
-    Yes,
-    /// No live session here watches a wake file, or the message may not interrupt.
-    Nobody,
-    /// The loop guard stopped it.
-    Held(String),
-}
-
 /// One line of a wake file.
 #[derive(Serialize, Deserialize)]
 struct WakeLine {
@@ -76,42 +64,31 @@ pub(crate) enum Counts {
 /// Messages that follow one another within this time wake a session once, in milliseconds.
 const ONE_WAKE: u64 = 2_000;
 
-/// Writes to the wake file for a stored message, if the recipient's session on this machine can be woken, and notes
-/// that in the receipts. A bare connection has no harness that could be woken: its client fetches its mail itself, so
-/// the loop guard does not limit it.
+/// Writes to the wake file for a stored message, if the recipient's session on this machine can be woken. Returns
+/// whether a hook of the harness was told of the file; this is noted in the receipts then.
 pub(crate) async fn ring(
     core: &Core,
-    to: &Agent,
+    to: &AgentName,
     record: Option<&SessionRecord>,
     ring: &Ring,
-) -> Result<Rang, StoreError> {
-    let Some(record) = record.filter(|record| record.session.harness != CONNECTION) else {
-        return Ok(Rang::Nobody);
-    };
-    if !can_wake(core, record, ring.priority) {
-        return Ok(Rang::Nobody);
-    }
-    if let Some(hold) = why_hold(core, record, &ring.from, ring.hops).await? {
-        let event = Event::Held { hold: hold.clone() };
-        inbox::receipt(core, &to.name, &[ring.id], &event, Durability::Process).await?;
-        note_held(core, ring, &to.name, &hold).await;
-        return Ok(Rang::Held(hold.reason));
-    }
+) -> Result<bool, StoreError> {
+    let Some(record) = record.filter(|record| can_wake(core, record, ring.priority)) else { return Ok(false) };
     let counts = match record::activity(core, record) == Activity::Idle && !ring.from.is_shell() {
         true => Counts::WithOthers,
         false => Counts::Never,
     };
     append_to_wake_file(core, &record.session, &ring.from, ring.id, counts).await?;
     if !record.watches_wake_file {
-        return Ok(Rang::Nobody);
+        return Ok(false);
     }
     let event = Event::Status { status: DeliveryStatus::Notified, route: ROUTE.to_owned(), evidence: None };
-    inbox::receipt(core, &to.name, &[ring.id], &event, Durability::Process).await?;
-    Ok(Rang::Yes)
+    inbox::receipt(core, to, &[ring.id], &event, Durability::Process).await?;
+    Ok(true)
 }
 
-/// Whether a session here could be woken for mail of this priority.
-pub(crate) fn can_wake(core: &Core, record: &SessionRecord, priority: Priority) -> bool {
+/// Whether a session here could be woken for mail of this priority. A bare connection has no harness that could be
+/// woken: its client fetches its mail itself, so the loop guard does not limit it.
+fn can_wake(core: &Core, record: &SessionRecord, priority: Priority) -> bool {
     record.session.harness != CONNECTION
         && record::activity(core, record) != Activity::Ended
         && priority > Priority::Low
@@ -126,11 +103,13 @@ pub(crate) async fn note_held(core: &Core, ring: &Ring, to: &AgentName, hold: &H
 /// Why the loop guard stops a message to a session; `None` if it does not. Nobody loops with the user's own shell.
 pub(crate) async fn why_hold(
     core: &Core,
-    record: &SessionRecord,
-    from: &AgentName,
-    hops: u32,
+    record: Option<&SessionRecord>,
+    ring: &Ring,
 ) -> Result<Option<Hold>, StoreError> {
-    if from.is_shell() { Ok(None) } else { why_not_wake(core, &record.session, from, hops).await }
+    match record.filter(|record| can_wake(core, record, ring.priority)) {
+        Some(record) if !ring.from.is_shell() => why_not_wake(core, &record.session, &ring.from, ring.hops).await,
+        Some(_) | None => Ok(None),
+    }
 }
 
 /// Why the loop guard would not let this sender wake a session now; `None` if it would.

@@ -171,7 +171,6 @@ pub(crate) async fn fetch(
     agent: &AgentName,
     ask: &Fetch,
 ) -> Result<Fetched, FetchError> {
-    hand_over::reclaim(core, inboxes, agent, None).await?;
     if ask.include_settled {
         return fetch_history(core, inboxes, agent, ask).await;
     }
@@ -182,7 +181,7 @@ pub(crate) async fn fetch(
         let (slots, waiting) = {
             let inbox = inboxes.of(agent);
             let mut inbox = inbox.lock().await;
-            inbox.refresh(core.shared.as_ref(), agent).await?;
+            hand_over::refresh(core, &mut inbox, agent).await?;
             let now = core.machine.now();
             (pick(&inbox, now), inbox.presentable(now).len())
         };
@@ -285,7 +284,7 @@ pub(crate) async fn lease(
     let inbox = inboxes.of(agent);
     let mut inbox = inbox.lock().await;
     loop {
-        inbox.refresh(core.shared.as_ref(), agent).await?;
+        hand_over::refresh(core, &mut inbox, agent).await?;
         let now = core.machine.now();
         let waiting = inbox.presentable(now).len();
         let slots = pick(&inbox, now);

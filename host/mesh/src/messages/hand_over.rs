@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::delivery::chain;
 use crate::messages::fetch::{Lease, tidy};
 use crate::messages::inbox;
+use crate::messages::inbox::Inbox;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::{DeliveryStatus, Event, HandOver};
 use crate::names::{AgentName, MessageId};
@@ -25,19 +26,6 @@ pub(crate) async fn hand_over(core: &Core, lease: &Lease, session: &SessionRef, 
         Some(trace) => chain::works_on(core, &lease.agent, trace).await,
         None => Ok(()),
     }
-}
-
-/// The agent's messages that were handed over, with where and when.
-pub(crate) async fn handed_over(
-    core: &Core,
-    inboxes: &Inboxes,
-    agent: &AgentName,
-) -> Result<BTreeMap<MessageId, HandOver>, StoreError> {
-    let inbox = inboxes.of(agent);
-    let mut inbox = inbox.lock().await;
-    inbox.refresh(core.shared.as_ref(), agent).await?;
-    let slots = inbox.unsettled.values();
-    Ok(slots.filter_map(|slot| Some((slot.header.id, slot.history.handed.clone()?))).collect())
 }
 
 /// Records that a model request held these messages, each by the hook that had carried it.
@@ -72,38 +60,37 @@ pub(crate) async fn take_back(
     inbox::receipt(core, agent, ids, &event, Durability::Process).await
 }
 
-/// Takes back what was handed over to sessions that have ended or are no longer the agent's. `restarted` names a
-/// session that has just begun anew, in which nothing of before waits for a model request any more.
-pub(crate) async fn reclaim(
-    core: &Core,
-    inboxes: &Inboxes,
-    agent: &AgentName,
-    restarted: Option<&SessionRef>,
-) -> Result<(), StoreError> {
-    let handed = handed_over(core, inboxes, agent).await?;
+/// Reads what is new in an inbox, for a presenter: what was handed over in vain is taken back first.
+pub(crate) async fn refresh(core: &Core, inbox: &mut Inbox, agent: &AgentName) -> Result<(), StoreError> {
+    inbox.refresh(core.shared.as_ref(), agent).await?;
+    if reclaim(core, agent, &inbox.handed_over()).await? {
+        inbox.refresh(core.shared.as_ref(), agent).await?;
+    }
+    Ok(())
+}
+
+/// Takes back what was handed over to sessions that have ended or are no longer the agent's. Returns whether there was
+/// any.
+async fn reclaim(core: &Core, agent: &AgentName, handed: &BTreeMap<MessageId, HandOver>) -> Result<bool, StoreError> {
     if handed.is_empty() || record::lives_elsewhere(core, agent).await? {
-        return Ok(());
+        return Ok(false);
     }
     let own = agents::list::load_agent(core, agent).await?.and_then(|agent| agent.session);
     let mut lost: BTreeMap<&str, Vec<MessageId>> = BTreeMap::new();
-    for (id, handed) in &handed {
-        let reason = if restarted == Some(&handed.session) {
-            Some("its session began anew before a model request held it")
-        } else {
-            match record::session_record(core, &handed.session).await? {
-                Some(record) if record::activity(core, &record) != Activity::Ended => {
-                    let moved = own.as_ref().is_some_and(|own| *own != handed.session) && record.parent.is_none();
-                    moved.then_some("the agent moved to another session before a model request held it")
-                }
-                Some(_) | None => Some("its session ended before a model request held it"),
+    for (id, handed) in handed {
+        let reason = match record::session_record(core, &handed.session).await? {
+            Some(record) if record::activity(core, &record) != Activity::Ended => {
+                let moved = own.as_ref().is_some_and(|own| *own != handed.session) && record.parent.is_none();
+                moved.then_some("the agent moved to another session before a model request held it")
             }
+            Some(_) | None => Some("its session ended before a model request held it"),
         };
         if let Some(reason) = reason {
             lost.entry(reason).or_default().push(*id);
         }
     }
-    for (reason, ids) in lost {
-        take_back(core, agent, &ids, reason).await?;
+    for (reason, ids) in &lost {
+        take_back(core, agent, ids, reason).await?;
     }
-    Ok(())
+    Ok(!lost.is_empty())
 }

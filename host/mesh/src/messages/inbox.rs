@@ -12,7 +12,7 @@ use crate::core::Core;
 use crate::messages::Message;
 use crate::messages::checkpoint::{Checkpoint, Cursor, LastEntries, MOST_LISTED, Places, ReadOn, read_on};
 use crate::messages::fetch::FetchedMessage;
-use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, Receipt};
+use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, HandOver, Receipt};
 use crate::messages::slot::Came;
 pub(crate) use crate::messages::slot::{Header, Slot};
 use crate::names::{AgentName, MessageId};
@@ -299,6 +299,12 @@ impl Inbox {
         let later = open.iter().skip(listed).filter_map(|slot| slot.first_receipt);
         let receipts = later.chain(self.settled.values().copied()).min().unwrap_or(read.receipts);
         Places { inbox, receipts }
+    }
+
+    /// What was handed over and is not proven, with where and when.
+    pub(crate) fn handed_over(&self) -> BTreeMap<MessageId, HandOver> {
+        let slots = self.unsettled.values();
+        slots.filter_map(|slot| Some((slot.header.id, slot.history.handed.clone()?))).collect()
     }
 
     /// Unsettled messages that nobody presents and no session was given, most urgent first, then oldest first.

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
 use crate::agents;
+use crate::agents::Presence;
 use crate::agents::presence;
 use crate::agents::remote_cache::RemoteCache;
-use crate::agents::{Agent, Presence};
 use crate::core::Core;
 use crate::delivery::chain;
 use crate::delivery::loop_guard::next_trace;
 use crate::delivery::wake_file;
-use crate::delivery::wake_file::{Rang, Ring};
+use crate::delivery::wake_file::Ring;
 use crate::messages::address;
 use crate::messages::idempotency;
 use crate::messages::idempotency::KeyedStore;
@@ -20,7 +20,7 @@ use crate::messages::kept;
 use crate::messages::outbox;
 use crate::messages::outbox::OutboxState;
 use crate::messages::receipt::{DeliveryStatus, Event};
-use crate::messages::{Draft, Hold, InvalidDraft, Message};
+use crate::messages::{Draft, InvalidDraft, Message};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::{Principal, SessionRecord, Transport};
@@ -320,15 +320,22 @@ impl Mesh {
     async fn store_and_ring(&self, message: &Message, how: Try) -> Result<(MessageId, SentTo), NotStored> {
         let elsewhere = self.remote.presence(&message.to, self.core.machine.now());
         // The message will be stored: failing to look up its recipient is not an error of sending.
-        let (agent, presence, record) = match elsewhere {
-            Some(presence) => (None, presence, None),
+        let (presence, record) = match elsewhere {
+            // It has wake files that this machine cannot write.
+            Some(presence) => (presence, None),
             None => looked_at(&self.core, &self.remote, &message.to).await.unwrap_or_else(|error| {
                 tracing::warn!(to = %message.to, %error, "the recipient could not be looked up");
-                (None, Presence::Away, None)
+                (Presence::Away, None)
             }),
         };
-        let held = why_held(&self.core, record.as_ref(), message).await;
-        let message = &Message { held: held.clone(), ..message.clone() };
+        let ring = Ring::of(message);
+        // Decided before the message is stored, since a reader may take it at once.
+        let held = wake_file::why_hold(&self.core, record.as_ref(), &ring).await.unwrap_or_else(|error| {
+            tracing::warn!(to = %message.to, %error, "the loop guard could not look at the recipient's wakes");
+            None
+        });
+        let with_hold = held.clone().map(|hold| Message { held: Some(hold), ..message.clone() });
+        let message = with_hold.as_ref().unwrap_or(message);
         let kept = match (how, &message.idempotency_key) {
             (Try::Again, _) => idempotency::store_unless_there(&self.core, &self.inboxes, message).await?,
             (Try::First, Some(key)) => idempotency::store_once(&self.core, &self.inboxes, message, key).await?,
@@ -355,33 +362,19 @@ impl Mesh {
             held: None,
             duplicate: first.is_some(),
         };
-        // A recipient of another machine has wake files that this machine cannot write.
-        if let (None, Some(agent)) = (first, &agent) {
+        if let (None, Some(hold)) = (first, &held) {
+            wake_file::note_held(&self.core, &ring, &message.to, hold).await;
+            outcome.held = Some(hold.reason.clone());
+        } else if first.is_none() {
             // The message is stored: failing to write the wake file is not an error of sending.
-            match held {
-                Some(hold) => {
-                    wake_file::note_held(&self.core, &Ring::of(message), &message.to, &hold).await;
-                    outcome.held = Some(hold.reason);
-                }
-                None => match wake_file::ring(&self.core, agent, record.as_ref(), &Ring::of(message)).await {
-                    Ok(Rang::Yes) => outcome.status = DeliveryStatus::Notified,
-                    Ok(Rang::Nobody) => {}
-                    Ok(Rang::Held(reason)) => outcome.held = Some(reason),
-                    Err(error) => tracing::warn!(to = %message.to, %error, "the wake file could not be written"),
-                },
+            match wake_file::ring(&self.core, &message.to, record.as_ref(), &ring).await {
+                Ok(true) => outcome.status = DeliveryStatus::Notified,
+                Ok(false) => {}
+                Err(error) => tracing::warn!(to = %message.to, %error, "the wake file could not be written"),
             }
         }
         Ok((first.unwrap_or(message.id), outcome))
     }
-}
-
-/// Why a message must wake nobody. Decided before it is stored, since a reader may take it at once.
-async fn why_held(core: &Core, record: Option<&SessionRecord>, message: &Message) -> Option<Hold> {
-    let record = record.filter(|record| wake_file::can_wake(core, record, message.priority))?;
-    wake_file::why_hold(core, record, &message.from, message.trace.hops).await.unwrap_or_else(|error| {
-        tracing::warn!(to = %message.to, %error, "the loop guard could not look at the recipient's wakes");
-        None
-    })
 }
 
 fn sending(core: &Core, caller: &Principal, draft: Draft) -> Result<Sending, SendError> {
@@ -394,18 +387,18 @@ fn sending_as(core: &Core, from: AgentName, caller: &Principal, draft: Draft) ->
     Sending { id: core.new_id(at), at, from, sight, draft: draft.without_blanks() }
 }
 
-/// A recipient, its presence, and its session on this machine.
+/// A recipient's presence, and its session on this machine.
 async fn looked_at(
     core: &Core,
     remote: &RemoteCache,
     name: &AgentName,
-) -> Result<(Option<Agent>, Presence, Option<SessionRecord>), StoreError> {
-    let Some(agent) = agents::list::load_agent(core, name).await? else { return Ok((None, Presence::Away, None)) };
+) -> Result<(Presence, Option<SessionRecord>), StoreError> {
+    let Some(agent) = agents::list::load_agent(core, name).await? else { return Ok((Presence::Away, None)) };
     let (traces, presence, _) = presence::judged(core, &agent).await?;
     if core.topology.has_other_machines() && agent.machine != core.machine.name() {
         remote.note_presence(name, core.machine.now(), presence);
     }
-    Ok((Some(agent), presence, traces.record))
+    Ok((presence, traces.record))
 }
 
 /// Adds the message to its sender's `sent` log and to the event log. The message itself is safe already.
