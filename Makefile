@@ -17,7 +17,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --run-ignored only
 
-.PHONY: run release release-Linux test test-release clients lint bench bench-age plugins demo setup toolchain fresh-machine
+.PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age plugins demo demo-codex-calls-claude demo-claude-calls-codex setup toolchain fresh-machine
 
 # Starts the host on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -53,6 +53,10 @@ clients: setup
 	cargo nextest run --locked $(CLIENTS) --success-output final
 	RELAY_WAKE_TABLE_WRITE=1 $(WAKE_TABLE)
 
+# What comes of a run of each real client when something goes wrong, against the table in docs/runs.md.
+run-faults: setup
+	cargo nextest run --locked --workspace --test run_faults --run-ignored only --success-output final
+
 # Everything that can be said of the code without running it. The advisory database is not asked:
 # it lies outside of the package registries.
 lint: setup
@@ -83,6 +87,14 @@ plugins: toolchain
 # The main run, with the real client and a scripted model, told as a readable transcript.
 demo: setup
 	cargo nextest run --locked --workspace --test claude_code --no-capture two_agents_talk
+
+# One harness calls another by MCP: both are real, their models are scripted. `setup` sees to what it needs; all of it
+# runs in a room of its own, so nothing is left however it ends.
+demo-codex-calls-claude: setup
+	cargo nextest run --locked --workspace --test runners_over_mcp --no-capture b9_codex_calls_claude
+
+demo-claude-calls-codex: setup
+	cargo nextest run --locked --workspace --test runners_over_mcp --no-capture b9_claude_calls_codex
 
 # What the tests need and this machine does not have.
 setup: toolchain

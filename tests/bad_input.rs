@@ -202,6 +202,11 @@ fn a_disk_that_is_full() {
         std::fs::remove_file(small.join("mesh/reservations/.values.lock")).expect("it can be taken away");
         fill();
         check!(stage, "disk-is-full", at(&["send", "bob", "--stdin"]).input("x".repeat(16 * 1024)).run());
+        for _ in 0..2 {
+            let read = at(&["read", "--agent", "bob", "--unread"]).run();
+            assert!(read.code == Some(0) && read.stdout.contains("This one was stored."), "{read:?}");
+            assert!(read.stderr.contains("what is shown here stays unread"), "{read:?}");
+        }
         let gc = at(&["gc", "--stale", "0s"]).run();
         assert!(gc.code == Some(5) && gc.stderr.contains("no space left even to note what is deleted"), "{gc:?}");
         assert!(gc.stderr.contains("hint: free a few hundred kilobytes on that disk"), "{gc:?}");

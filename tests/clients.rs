@@ -19,9 +19,13 @@ fn every_pair_of_harnesses_talks_and_the_idle_one_is_woken() {
         let models: Vec<Model> = Client::ALL.iter().map(|client| Model::start(pairs::part(*client))).collect();
         let seats: Vec<_> = Client::ALL.iter().zip(&models).map(|(client, model)| client.open(&stage, model)).collect();
         for (seat, model) in seats.iter().zip(&models) {
-            seat.terminal.type_line(&format!("Join the mesh as {}.", seat.client.name()));
+            seat.terminal.type_line(&format!("Join the mesh as {}.", seat.client.agent()));
             seat.settles(model);
-            assert!(session_of(&stage, seat.client.name()).is_some(), "{} is bound to its session", seat.client.name());
+            assert!(
+                session_of(&stage, &seat.client.agent()).is_some(),
+                "{} is bound to its session",
+                seat.client.name()
+            );
             let first = &model.heard()[0];
             let place = first.place_of("Register once with register_agent");
             observed(&stage, seat.client, Ability::Context, place.as_deref());
@@ -55,7 +59,7 @@ fn every_pair_of_harnesses_talks_and_the_idle_one_is_woken() {
             observed(&stage, pair.asked, Ability::IdleWake, history.carried_by().as_deref());
             observed(&stage, pair.asked, Ability::Acknowledged, history.route("acknowledged").as_deref());
         }
-        let lost: Vec<String> = Client::ALL.iter().flat_map(|client| unread(&stage, client.name())).collect();
+        let lost: Vec<String> = Client::ALL.iter().flat_map(|client| unread(&stage, &client.agent())).collect();
         transcript.step("the clients", "each asks each other one, which is idle", &pairs::table(&rows, lost.len()));
         transcript.show();
         assert!(lost.is_empty(), "{lost:?}");

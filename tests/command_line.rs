@@ -296,8 +296,27 @@ fn a_hook_never_stops_its_harness() {
         "more than 8388608 bytes",
     );
     check("no data folder", &["hook", "claude-code", "Stop", "--dir", "/proc/nowhere"], "{}", "cannot be used");
-    broken(".relay-mesh.toml", "nonsense = 1\n");
-    check("settings that are broken", &["hook", "claude-code", "Stop"], "{}", "unknown field `nonsense`");
+    broken(".relay-mesh.toml", "team = 1\n");
+    check("settings that are broken", &["hook", "claude-code", "Stop"], "{}", "expected a string");
+}
+
+#[test]
+fn a_setting_of_a_newer_version_turns_no_hook_off() {
+    let stage = stage();
+    std::fs::write(stage.project.join(".relay-mesh.toml"), "[reservations]\nmode = 'enforce'\nnewer = 1\n")
+        .expect("the stage is writable");
+    let edit = serde_json::json!({
+        "session_id": "s", "cwd": stage.project, "hook_event_name": "PreToolUse", "tool_name": "Write",
+        "tool_input": { "file_path": stage.project.join("a.txt"), "content": "x" },
+    });
+    stage.relay_ok(&["register", "bob"]);
+    stage.relay_ok(&["reserve", "a.txt", "--from", "bob"]);
+    // Its adapter may have to be compiled first.
+    let hook = ["hook", "claude-code", "PreToolUse", "--timeout", "60"];
+    let outcome = stage.relay(&hook).input(edit.to_string()).run();
+    assert!(outcome.stdout.contains(r#""permissionDecision":"deny""#), "{outcome:?}");
+    assert_eq!(outcome.stderr.lines().count(), 1, "{outcome:?}");
+    assert!(outcome.stderr.contains("line 3: `newer` is no setting that this version knows"), "{outcome:?}");
 }
 
 #[test]

@@ -151,6 +151,10 @@ fn mail_that_waits_stays_and_settled_mail_goes() {
     let inbox = |agent: &str| stage.data.join("agents").join(agent).join("inbox.jsonl");
     let dry = json_of(&later(&stage, 8 * DAY, &["gc", "--dry-run", "--json"]).succeed());
     assert_eq!((count(&dry, "mail segments"), count(&dry, "receipt segments")), (1, 1), "{dry}");
+    let named: Vec<&str> = dry["segment_names"].as_array().expect("names").iter().filter_map(Value::as_str).collect();
+    for log in ["agents/alice/inbox.jsonl", "agents/alice/receipts.jsonl", "global.jsonl"] {
+        assert!(named.contains(&log) && stage.data.join(log).is_file(), "{log}: {dry}");
+    }
     assert!(inbox("alice").exists());
     let done = json_of(&later(&stage, 8 * DAY, &["gc", "--json"]).succeed());
     for kind in ["mail segments", "receipt segments", "event log segments"] {
@@ -275,7 +279,10 @@ fn the_server_cleans_up_by_itself() {
     session(&stage, "old", 8, &json!({}));
     let mut server = stage.relay(&["serve"]).start(&stage.folder.join("serve.log"));
     wait_for("the session to be deleted", || sessions_left(&stage).is_empty().then_some(()));
-    let begun = stamp(&stage);
+    // Delivery puts ended sessions away too, and may be first.
+    let begun = wait_for("the cleanup to be noted", || {
+        fs::metadata(stage.data.join("last-cleanup")).and_then(|found| found.modified()).ok()
+    });
     assert!(begun.elapsed().is_ok_and(|age| age < Duration::from_secs(60)));
     server.stop();
 }
@@ -310,6 +317,9 @@ fn on_servers_each_machine_deletes_only_what_is_its_own() {
     assert_eq!((sessions_left(one), sessions_left(other)), (vec!["old".to_owned()], vec![]));
     let dry = json_of(&one.relay_ok(&["gc", "--dry-run", "--json"]));
     assert!(count(&dry, "mail segments") > 0, "{dry}");
+    // Servers have no segments: there the logs are named.
+    let names = dry["segment_names"].as_array().cloned().unwrap_or_default();
+    assert!(names.iter().any(|name| name.as_str().is_some_and(|name| name.ends_with("/inbox"))), "{dry}");
     let ours = json_of(&one.relay_ok(&["gc", "--json"]));
     assert_eq!(ours["agents"], json!(["carol"]), "{ours}");
     assert_eq!(unread(one, "bob"), ["waits"]);

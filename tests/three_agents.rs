@@ -93,7 +93,7 @@ fn carol(stage: &Stage) -> Model {
     Model::start(
         Script::new()
             .call("Join the mesh", REGISTER, json!({"name": "carol"}))
-            .say("`carol`", "I am carol.")
+            .say("\"carol\"", "I am carol.")
             .answer_with("Write a lexer", write.clone())
             .call("relay-mesh refused this edit", SEND, json!({"to": "alice", "body": please}))
             .say("stored", "Alice holds it; I have asked her.")

@@ -28,12 +28,12 @@ fn claude_code_on_one_machine_and_codex_on_another_talk_and_wake_each_other() {
         });
         let seats = places.each_ref().map(Place::open);
         for (place, seat) in places.iter().zip(&seats) {
-            seat.terminal.type_line(&format!("Join the mesh as {}.", place.client.name()));
+            seat.terminal.type_line(&format!("Join the mesh as {}.", place.client.agent()));
             seat.settles(&place.model);
-            assert!(session_of(&place.machine.stage, place.client.name()).is_some(), "it is bound to its session");
+            assert!(session_of(&place.machine.stage, &place.client.agent()).is_some(), "it is bound to its session");
         }
         for place in &places {
-            assert_eq!(agents(&place.machine.stage), ["claude-code", "codex"], "each machine knows both");
+            assert_eq!(agents(&place.machine.stage), ["claude-code-agent", "codex-agent"], "each machine knows both");
         }
         let mut rows = Vec::new();
         for (asker, asked) in [(0, 1), (1, 0)] {
@@ -51,7 +51,7 @@ fn claude_code_on_one_machine_and_codex_on_another_talk_and_wake_each_other() {
             assert_eq!((told, answered), (1, 1), "{pair:?}: question and answer are shown once each");
         }
         let lost: Vec<String> =
-            places.iter().flat_map(|place| unread(&place.machine.stage, place.client.name())).collect();
+            places.iter().flat_map(|place| unread(&place.machine.stage, &place.client.agent())).collect();
         let mut transcript = Transcript::new();
         transcript.step(
             "two machines",

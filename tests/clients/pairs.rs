@@ -57,15 +57,15 @@ impl Pair {
 
 /// The part of one harness in all pairs.
 pub(crate) fn part(client: Client) -> Script {
-    let joins = Script::new().call("Join the mesh", &client.tool("register_agent"), json!({"name": client.name()}));
+    let joins = Script::new().call("Join the mesh", &client.tool("register_agent"), json!({"name": client.agent()}));
     Pair::all().fold(joins, |script, pair| {
         if pair.asker == client {
-            let question = json!({"to": pair.asked.name(), "body": pair.question()});
+            let question = json!({"to": pair.asked.agent(), "body": pair.question()});
             script.call(&pair.order(), &client.tool("send_message"), question).say(&pair.answer(), "Thank you.")
         } else if pair.asked == client {
             let reply = move |news: &str| {
                 let id = id_of(news, &pair.question());
-                json!({"to": pair.asker.name(), "body": pair.answer(), "reply_to": id})
+                json!({"to": pair.asker.agent(), "body": pair.answer(), "reply_to": id})
             };
             script.call_with(&pair.question(), &client.tool("send_message"), reply)
         } else {

@@ -400,9 +400,19 @@ impl Harness for Adapter {
             from_guest::reading(self.judge("hook read", read).await?)
         };
         // No guest code runs while the host reads the files, so the ticker is off too.
-        let found: Findings = desk.look_up(reading).await;
-        let found = to_guest::findings(&found);
+        let occasion = reading.occasion;
+        let mut found: Findings = desk.look_up(reading).await;
         let _running = self.run()?;
+        if let (Some(base), Some(occasion)) = (found.protocol.take(), occasion) {
+            let (agent, occasion) = (found.agent.clone(), to_guest::occasion(occasion));
+            let told = instance.call(|store, component| {
+                Box::pin(async move {
+                    component.relay_adapter_context().call_protocol(store, &base, occasion, agent.as_deref()).await
+                })
+            });
+            found.protocol = self.judge("hook protocol", told.await).await?;
+        }
+        let found = to_guest::findings(&found);
         let answer = instance.call(|store, component| {
             Box::pin(async move { component.relay_adapter_hooks().call_answer(store, &again, &found).await })
         });

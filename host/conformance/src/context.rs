@@ -35,7 +35,8 @@ pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
                 Err(error) => Err(error),
             };
             match said {
-                Ok(Some(text)) if text.contains(base) => told += 1,
+                // The first line says who the agent is; the server's instructions may say the rest.
+                Ok(Some(text)) if text.contains(base) || base.lines().next() == Some(text.as_str()) => told += 1,
                 Ok(Some(text)) => failure = Some(("the host's text, whole".to_owned(), text)),
                 Ok(None) | Err(HarnessError::Unsupported(_)) => {}
                 Err(error) if is_fault(name, &error) => {
@@ -45,11 +46,14 @@ pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
             }
         }
         checks.push(match (failure, told) {
-            (Some((expected, got)), _) => {
-                Check::failed(word, expected, got, "put the host's text into yours as it is, or say nothing")
-            }
+            (Some((expected, got)), _) => Check::failed(
+                word,
+                expected,
+                got,
+                "put the host's text into yours as it is, say its first line alone, or nothing",
+            ),
             (None, 0) => Check::absent(word, "nothing is said"),
-            (None, _) => Check::held(word, "the host's text is in it, whole"),
+            (None, _) => Check::held(word, "the host's text, or who the agent is"),
         });
     }
     stage.close().await?;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use mesh::messages::Priority;
-use mesh::ports::harness::{Findings, HookEvent, HookHost, Mail, Reading, Reply};
+use mesh::ports::harness::{Findings, Harness, HookEvent, HookHost, Mail, Reading, Reply};
 use serde_json::Value;
 
 use crate::context::OCCASIONS;
@@ -36,6 +36,14 @@ impl ScriptedHookHost {
         ScriptedHookHost { found, wake_file: WAKE_FILE.to_owned(), read: None, gave: GivenTexts::default() }
     }
 
+    /// What the adapter was really given of the protocol: what its own `context.protocol` makes of the host's text.
+    pub(crate) async fn fit_protocol(&mut self, adapter: &dyn Harness) {
+        let occasion = self.read.as_ref().and_then(|reading| reading.occasion);
+        if let (Some(base), Some(occasion)) = (self.gave.protocol.take(), occasion) {
+            self.gave.protocol = adapter.protocol(&base, occasion, Some(AGENT)).await.ok().flatten();
+        }
+    }
+
     /// With the wake file that a payload names.
     pub(crate) fn ringing(self, wake_file: Option<&str>) -> ScriptedHookHost {
         ScriptedHookHost { wake_file: wake_file.unwrap_or(WAKE_FILE).to_owned(), ..self }
@@ -56,7 +64,7 @@ impl HookHost for ScriptedHookHost {
         self.read = Some(reading);
         let gave = self.gave.clone();
         Findings {
-            agent: Some("alice".to_owned()),
+            agent: Some(AGENT.to_owned()),
             mail: gave.mail.map(|text| Mail { ids: Vec::new(), text, priority: Priority::Normal }),
             protocol: gave.protocol,
             refusal: gave.refusal,
@@ -66,6 +74,7 @@ impl HookHost for ScriptedHookHost {
     }
 }
 
+const AGENT: &str = "alice";
 const WAKE_FILE: &str = "/scratch/wakes/session";
 const PROTOCOL: &str = "kit-protocol: you are `alice`; \"quoted\" \\ and\nin two lines";
 const REFUSAL: &str = "kit-refusal: `a.txt` is held by `bob`, \"until\" noon";
@@ -123,6 +132,7 @@ pub(crate) fn events(reading: &Reading) -> Vec<String> {
         HookEvent::Activity { session, activity } => about(activity.as_str(), session),
         HookEvent::Rebound { from, to } => format!("rebound {from} {to}"),
         HookEvent::UserSpoke(id) => about("user-spoke", id),
+        HookEvent::Stopped(id) => about("stopped", id),
         HookEvent::Ended(id) => about("ended", id),
     };
     reading.events.iter().map(worded).collect()

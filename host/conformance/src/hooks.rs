@@ -135,7 +135,11 @@ pub(crate) async fn call(
     let mut hook_host = ScriptedHookHost::finding(found).ringing(hook.wake_file.as_deref());
     let reply = match play(bench, &stage, &hook.after).await {
         Ok(()) => match stage.adapter().await {
-            Ok(adapter) => adapter.hook(&hook.call(), &mut hook_host).await,
+            Ok(adapter) => {
+                let reply = adapter.hook(&hook.call(), &mut hook_host).await;
+                hook_host.fit_protocol(adapter.as_ref()).await;
+                reply
+            }
             Err(error) => Err(error),
         },
         Err(error) => Err(error),

@@ -1,18 +1,24 @@
-//! Settles leases once it is known whether their messages reached the client.
+//! Settles what an answer hands over, once it is known whether the answer reached the client.
 
 use std::sync::Arc;
 
 use mesh::Mesh;
 use mesh::messages::receipt::DeliveryStatus;
+use mesh::names::MessageId;
 use tokio_util::task::TaskTracker;
 
-/// Mail in an answer, from the time the tool has it until its bytes are flushed.
+/// Mail or a command in an answer, from the time the tool has it until its bytes are flushed.
 #[derive(Debug)]
-#[must_use = "mail that is neither confirmed nor released stays hidden from everybody until its lease lapses"]
-pub(crate) struct PendingLease {
-    pub(crate) lease: Box<mesh::Lease>,
-    /// What to record once they have arrived.
-    pub(crate) on_arrival: OnArrival,
+#[must_use = "what is neither confirmed nor released stays hidden from everybody until its lease lapses"]
+pub(crate) enum PendingLease {
+    /// Messages.
+    Mail {
+        lease: Box<mesh::Lease>,
+        /// What to record once they have arrived.
+        on_arrival: OnArrival,
+    },
+    /// A command that was taken.
+    Command(MessageId),
 }
 
 /// What the arrival of mail means for its delivery status.
@@ -44,15 +50,19 @@ impl LeaseTracker {
         LeaseTracker { mesh, tasks: TaskTracker::new() }
     }
 
-    /// Records the fate of mail. A failure costs a receipt but never the answer: the lease
+    /// Records the fate of mail or of a command. A failure costs a receipt but never the answer: the lease
     /// lapses, and the mail is shown once more.
     pub(crate) async fn settle(&self, lease: PendingLease, fate: Fate) {
-        let PendingLease { lease, on_arrival } = lease;
-        let outcome = match fate {
-            Fate::Sent => self.mesh.confirm(&lease, DeliveryStatus::Read, "fetch", None).await,
-            Fate::Lost => return self.release(*lease).await,
-        };
-        if let Err(error) = outcome {
+        match (lease, fate) {
+            (PendingLease::Mail { lease, on_arrival }, Fate::Sent) => self.arrived(&lease, on_arrival).await,
+            (PendingLease::Mail { lease, .. }, Fate::Lost) => self.release(*lease).await,
+            (PendingLease::Command(id), Fate::Sent) => told(id, self.mesh.confirm_command(id).await),
+            (PendingLease::Command(id), Fate::Lost) => told(id, self.mesh.give_command_back(id).await),
+        }
+    }
+
+    async fn arrived(&self, lease: &mesh::Lease, on_arrival: OnArrival) {
+        if let Err(error) = self.mesh.confirm(lease, DeliveryStatus::Read, "fetch", None).await {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, agent = %lease.agent, "mail could not be marked as read and will be shown again");
             return;
@@ -76,7 +86,7 @@ impl LeaseTracker {
                 self.tasks.spawn_on(async move { leases.settle(lease, fate).await }, &runtime);
             }
             // The process is about to end; the lease lapses by itself.
-            Err(_) => tracing::debug!(agent = %lease.lease.agent, "a lease is left to lapse"),
+            Err(_) => tracing::debug!(?lease, "a lease is left to lapse"),
         }
     }
 
@@ -92,5 +102,13 @@ impl LeaseTracker {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, %agent, "a lease was not released; it lapses by itself");
         }
+    }
+}
+
+/// A command that could not be confirmed ends as failed by itself.
+fn told(id: MessageId, outcome: Result<(), mesh::TakeError>) {
+    if let Err(error) = outcome {
+        let error: &dyn std::error::Error = &error;
+        tracing::warn!(error, %id, "whether a command was handed over could not be stored");
     }
 }

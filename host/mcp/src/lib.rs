@@ -15,9 +15,11 @@ mod caller;
 mod connection;
 mod lease_tracker;
 mod profile;
+mod run_host;
 mod schema;
 mod server;
 mod stdio;
+mod tasks;
 mod text;
 mod tool_error;
 mod tools;
@@ -27,4 +29,6 @@ mod watched_transport;
 mod tests;
 
 pub use profile::{Group, Profile, UnknownGroup};
+pub use run_host::{NewReview, NewRun, ReviewSubject, RunHost, RunKind, RunProgress, RunRefusal, Tie};
+pub use server::Service;
 pub use stdio::{ClientProcess, StdioError, serve_on, serve_stdio};

@@ -12,57 +12,80 @@ pub enum Group {
     Reservations,
     /// Asking other agents to run commands, and running the commands that others ask for.
     Commands,
+    /// Starting, following and stopping runs and reviews. A call gives a handle.
+    Runs,
+    /// One tool for each harness that runs a task to its end. A call gives the whole result.
+    Runners,
+}
+
+impl Group {
+    /// The groups that may be added to the core, in the order in which they are written.
+    const FURTHER: [Group; 4] = [Group::Reservations, Group::Commands, Group::Runs, Group::Runners];
+
+    /// Its name in settings and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Core => "core",
+            Group::Reservations => "reservations",
+            Group::Commands => "commands",
+            Group::Runs => "runs",
+            Group::Runners => "runners",
+        }
+    }
+
+    /// Its bit in a profile. The core has none: every profile shows it.
+    fn bit(self) -> u8 {
+        match self {
+            Group::Core => 0,
+            Group::Reservations => 1,
+            Group::Commands => 2,
+            Group::Runs => 4,
+            Group::Runners => 8,
+        }
+    }
 }
 
 /// The tools that a client is shown: the core and the requested groups. A tool that is not shown cannot be called.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Profile {
-    reservations: bool,
-    commands: bool,
-}
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Profile(u8);
 
 /// Why a list of groups is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a group of tools: core, reservations, commands")]
+#[error("`{0}` is not a group of tools: core, reservations, commands, runs, runners")]
 pub struct UnknownGroup(String);
 
 impl Profile {
     /// Every possible profile.
-    pub fn all() -> [Profile; 4] {
-        [(false, false), (true, false), (false, true), (true, true)]
-            .map(|(reservations, commands)| Profile { reservations, commands })
+    pub fn all() -> impl Iterator<Item = Profile> {
+        (0..1 << Group::FURTHER.len()).map(Profile)
     }
 
     /// The same profile with another group.
     #[must_use]
     pub fn with(self, group: Group) -> Profile {
-        match group {
-            Group::Core => self,
-            Group::Reservations => Profile { reservations: true, ..self },
-            Group::Commands => Profile { commands: true, ..self },
-        }
+        Profile(self.0 | group.bit())
     }
 
     /// Whether a group is shown.
     pub fn shows(self, group: Group) -> bool {
-        match group {
-            Group::Core => true,
-            Group::Reservations => self.reservations,
-            Group::Commands => self.commands,
-        }
+        self.0 & group.bit() == group.bit()
     }
 }
 
 impl fmt::Display for Profile {
     /// The names, separated by commas, as they are parsed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("core")?;
-        for (group, name) in [(Group::Reservations, "reservations"), (Group::Commands, "commands")] {
-            if self.shows(group) {
-                write!(f, ",{name}")?;
-            }
+        f.write_str(Group::Core.name())?;
+        for group in Group::FURTHER.into_iter().filter(|group| self.shows(*group)) {
+            write!(f, ",{}", group.name())?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Profile({self})")
     }
 }
 
@@ -74,9 +97,30 @@ impl FromStr for Profile {
         text.split(',').try_fold(Profile::default(), |profile, name| match name.trim() {
             "core" => Ok(profile.with(Group::Core)),
             // `claims` was its name before 0.1.
-            "reservations" | "claims" => Ok(profile.with(Group::Reservations)),
-            "commands" => Ok(profile.with(Group::Commands)),
-            other => Err(UnknownGroup(other.to_owned())),
+            "claims" => Ok(profile.with(Group::Reservations)),
+            name => {
+                let named = Group::FURTHER.into_iter().find(|group| group.name() == name);
+                named.map(|group| profile.with(group)).ok_or_else(|| UnknownGroup(name.to_owned()))
+            }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_is_written_as_it_is_parsed() {
+        assert_eq!(Profile::all().count(), 16);
+        for profile in Profile::all() {
+            assert_eq!(profile.to_string().parse(), Ok(profile));
+            assert!(profile.shows(Group::Core));
+        }
+        let runs: Profile = "runs".parse().expect("a group");
+        assert_eq!(runs.to_string(), "core,runs");
+        assert!(runs.shows(Group::Runs) && !runs.shows(Group::Runners) && !runs.shows(Group::Commands));
+        assert_eq!("claims".parse::<Profile>().map(|profile| profile.to_string()).as_deref(), Ok("core,reservations"));
+        assert!("core,everything".parse::<Profile>().is_err());
     }
 }

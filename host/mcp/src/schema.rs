@@ -32,11 +32,14 @@ fn of<T: JsonSchema>(settings: SchemaSettings) -> JsonObject {
     }
 }
 
-/// Removes titles, formats and defaults, and the `null` beside the type of every optional value.
+/// Removes titles, formats and the default `null`, and the `null` beside the type of every optional value.
 fn lean(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
-    for word in ["$schema", "title", "format", "default", "additionalProperties"] {
+    for word in ["$schema", "title", "format", "additionalProperties"] {
         object.remove(word);
+    }
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
     }
     if object.get("minimum").and_then(Value::as_u64) == Some(0) {
         object.remove("minimum");
@@ -97,6 +100,7 @@ mod tests {
         use serde_json::json;
         check(json!({"type": ["string", "null"], "title": "x", "default": null}), json!({"type": "string"}));
         check(json!({"type": "integer", "format": "uint", "minimum": 0}), json!({"type": "integer"}));
+        check(json!({"type": "integer", "default": 120}), json!({"type": "integer", "default": 120}));
         check(
             json!({"anyOf": [{"type": "array", "items": {"type": ["integer", "null"]}}, {"type": "null"}]}),
             json!({"type": "array", "items": {"type": "integer"}}),

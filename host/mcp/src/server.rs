@@ -9,9 +9,10 @@ use mesh::Mesh;
 use mesh::messages::protocol::protocol_for;
 use mesh::sessions::Transport;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, DiscoverResult,
-    ErrorCode, ErrorData, Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, RequestId, ServerCapabilities, ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CreateTaskResult,
+    CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, GetTaskParams, GetTaskResult, Implementation,
+    InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    RequestId, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -22,11 +23,28 @@ use crate::connection::{Connection, OutgoingMail};
 use crate::http::reply::Reply;
 use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 use crate::profile::Profile;
+use crate::run_host::RunHost;
 use crate::tool_error::ToolError;
 use crate::tools::{self, KeyArgument, ListedTool, ToolCall, WaitControl};
 
 /// How long a client may take to name its roots. After that it is served without.
 const ROOTS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What a server serves.
+#[derive(Clone)]
+pub struct Service {
+    /// The mesh.
+    pub mesh: Arc<Mesh>,
+    /// What starts runs, if this server does.
+    pub runs: Option<Arc<dyn RunHost>>,
+}
+
+impl From<Arc<Mesh>> for Service {
+    /// The mesh alone: runs are refused.
+    fn from(mesh: Arc<Mesh>) -> Service {
+        Service { mesh, runs: None }
+    }
+}
 
 /// Serves every connection of one transport. Cheap to clone; it has no connection of its own: each
 /// request carries its [`Connection`].
@@ -35,6 +53,7 @@ pub(crate) struct Server(Arc<Shared>);
 
 struct Shared {
     mesh: Arc<Mesh>,
+    runs: Option<Arc<dyn RunHost>>,
     leases: LeaseTracker,
     origin: CallOrigin,
     /// The tools for clients with a connection.
@@ -44,9 +63,10 @@ struct Shared {
 }
 
 impl Server {
-    pub(crate) fn new(mesh: Arc<Mesh>, leases: LeaseTracker, origin: CallOrigin, profile: Profile) -> Server {
+    pub(crate) fn new(service: Service, leases: LeaseTracker, origin: CallOrigin, profile: Profile) -> Server {
         let (tools, keyed) = (tools::tools(profile, KeyArgument::Hidden), tools::tools(profile, KeyArgument::Shown));
-        Server(Arc::new(Shared { mesh, leases, origin, tools, keyed }))
+        let Service { mesh, runs } = service;
+        Server(Arc::new(Shared { mesh, runs, leases, origin, tools, keyed }))
     }
 
     async fn answer(
@@ -55,10 +75,21 @@ impl Server {
         mut arguments: JsonObject,
         context: &RequestContext<RoleServer>,
     ) -> Result<tools::ToolAnswer, ToolError> {
+        let call = self.call(&tool.listing.name, &mut arguments, context).await?;
+        (tool.run)(call, Value::Object(arguments)).await
+    }
+
+    /// A call with everything that a tool needs, and its arguments without what says who calls.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: &mut JsonObject,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<ToolCall, ToolError> {
         let shared = &self.0;
-        let proof = caller::take_proof(&mut arguments)?;
+        let proof = caller::take_proof(arguments)?;
         let root = root_of(context).await;
-        let call = caller::call(&shared.origin, &tool.listing.name, &arguments, &proof, context, root);
+        let call = caller::call(&shared.origin, tool, arguments, &proof, context, root);
         let caller = shared.mesh.identify(&call).await?;
         let connection = context.extensions.get::<Connection>();
         let progress = context.meta.get_progress_token().map(|token| (context.peer.clone(), token));
@@ -68,8 +99,13 @@ impl Server {
             reader_gone: reply_of(context).map(|reply| reply.over.clone()).unwrap_or_default(),
             progress,
         };
-        let call = ToolCall { mesh: Arc::clone(&shared.mesh), caller, ticket: proof.ticket, wait };
-        (tool.run)(call, Value::Object(arguments)).await
+        let (mesh, runs) = (Arc::clone(&shared.mesh), shared.runs.clone());
+        Ok(ToolCall { mesh, caller, ticket: proof.ticket, wait, runs })
+    }
+
+    /// The time, as the protocol writes it.
+    pub(crate) fn now(&self) -> String {
+        view::rfc3339(self.0.mesh.machine().now())
     }
 
     /// The instructions for a client that connects; with its agent's name if its session is known already.
@@ -123,7 +159,10 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         let mut server = Implementation::new("relay-mesh", env!("CARGO_PKG_VERSION"));
         server.title = Some("relay-mesh".to_owned());
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        let capabilities = ServerCapabilities::builder().enable_tools();
+        // Tools that begin tasks are shown, and something starts them.
+        let has_tasks = self.0.runs.is_some() && self.0.tools.values().any(|tool| tool.begin.is_some());
+        ServerConfig::new(if has_tasks { capabilities.enable_tasks().build() } else { capabilities.build() })
             .with_server_info(server)
             .with_instructions(protocol_for(None))
     }
@@ -168,6 +207,13 @@ impl ServerHandler for Server {
             let name: String = request.name.chars().filter(|c| !c.is_control()).take(80).collect();
             return Err(ErrorData::invalid_params(format!("no tool is named `{name}`"), None));
         };
+        let wants_task = context.client_capabilities().is_some_and(|capabilities| capabilities.supports_tasks());
+        if let Some(begin) = tool.begin.filter(|_| wants_task) {
+            return Ok(match self.begin(tool, begin, request.arguments.unwrap_or_default(), &context).await {
+                Ok(task) => CallToolResponse::Task(CreateTaskResult::new(task)),
+                Err(error) => error.into_result().into(),
+            });
+        }
         let answer = match self.answer(tool, request.arguments.unwrap_or_default(), &context).await {
             Ok(answer) => answer,
             Err(error) => return Ok(error.into_result().into()),
@@ -184,6 +230,27 @@ impl ServerHandler for Server {
         let mut result = CallToolResult::success(vec![ContentBlock::text(answer.text)]);
         result.structured_content = Some(answer.structured);
         Ok(result.into())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let task = self.task(&request.task_id, &context).await;
+        task.map(GetTaskResult::new).map_err(|error| ErrorData::invalid_params(error.text(), None))
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let stopped = async {
+            let call = self.call("", &mut JsonObject::new(), &context).await?;
+            Ok::<(), ToolError>(call.runs()?.stop(&call.caller, &request.task_id).await?)
+        };
+        stopped.await.map_err(|error| ErrorData::invalid_params(error.text(), None))
     }
 
     /// Answers requests that the protocol does not know, or whose parameters do not match it.

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::Connection;
 use crate::lease_tracker::LeaseTracker;
 use crate::profile::Profile;
-use crate::server::{self, Server};
+use crate::server::{self, Server, Service};
 use crate::watched_transport::WatchedTransport;
 
 /// What is known about the process that started us.
@@ -40,18 +40,18 @@ pub enum StdioError {
 
 /// Serves the process that started us, until it leaves or `stop` is cancelled.
 pub async fn serve_stdio(
-    mesh: Arc<Mesh>,
+    service: impl Into<Service>,
     process: ClientProcess,
     profile: Profile,
     stop: CancellationToken,
 ) -> Result<(), StdioError> {
     let (read, write) = rmcp::transport::stdio_pipes();
-    serve_on(mesh, process, profile, (read, write), stop).await
+    serve_on(service, process, profile, (read, write), stop).await
 }
 
 /// Serves one client over any pair of streams. Also delivers mail to the sessions that register here.
 pub async fn serve_on<R, W>(
-    mesh: Arc<Mesh>,
+    service: impl Into<Service>,
     process: ClientProcess,
     profile: Profile,
     (read, write): (R, W),
@@ -61,10 +61,12 @@ where
     R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
+    let service = service.into();
+    let mesh = Arc::clone(&service.mesh);
     let leases = LeaseTracker::new(Arc::clone(&mesh));
     let connection = Connection::new(fresh_connection(&mesh), leases.clone());
     let origin = server::origin_of_stdio(process.environment, process.workdir);
-    let server = Server::new(Arc::clone(&mesh), leases.clone(), origin, profile);
+    let server = Server::new(service, leases.clone(), origin, profile);
     let transport =
         WatchedTransport::new(AsyncRwTransport::new_server(read, write), connection.clone(), leases.clone());
 

@@ -62,6 +62,9 @@ impl Text for RegisteredView {
             1 => text.push_str("; 1 message waits: fetch_messages"),
             waiting => text.push_str(&format!("; {waiting} messages wait: fetch_messages")),
         }
+        if let Some(how) = &self.adoptable {
+            text.push_str(&format!("\nFor your user: {how}."));
+        }
         text
     }
 }
@@ -73,7 +76,8 @@ impl Text for SentView {
             let status = if recipient.duplicate { "had it already" } else { recipient.status.as_str() };
             text.push_str(&format!("\n{}: {status}, {}", recipient.to, recipient.presence.as_str()));
             if recipient.status == StatusView::Queued {
-                text.push_str("; it waits on this machine until the servers take it");
+                let until = recipient.waits_until.unwrap_or("the servers take it");
+                text.push_str(&format!("; it waits on this machine until {until}"));
             }
             if let Some(held) = &recipient.held {
                 text.push_str(&format!("; not woken: {held}"));
@@ -99,6 +103,9 @@ impl Text for RecipientView {
         }
         if let Some(reason) = &self.open {
             text.push_str(&format!("\n  not shown yet: {reason}"));
+        }
+        if let Some(part) = &self.cut {
+            text.push_str(&format!("\n  cut: {part}"));
         }
         if let Some(reason) = &self.held {
             text.push_str(&format!("\n  held, not woken: {reason}"));

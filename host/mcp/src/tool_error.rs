@@ -250,9 +250,11 @@ impl From<FinishError> for ToolError {
 
 impl From<FetchError> for ToolError {
     fn from(error: FetchError) -> ToolError {
-        match error {
-            FetchError::Store(_) => ToolError::of(&error, AGAIN),
-        }
+        let next = match error {
+            FetchError::Unknown { .. } => "Take the id from a message that you got.",
+            FetchError::Store(_) => AGAIN,
+        };
+        ToolError::of(&error, next)
     }
 }
 

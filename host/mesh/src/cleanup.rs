@@ -85,6 +85,8 @@ pub enum RecordKind {
     Speakers,
     /// Requests for a notice about agents that have no record any more.
     OfflineNotices,
+    /// Notes of folders in which nothing is reserved any more.
+    Folders,
 }
 
 impl RecordKind {
@@ -102,18 +104,24 @@ impl RecordKind {
             RecordKind::Chains => "message chains",
             RecordKind::Speakers => "command line marks",
             RecordKind::OfflineNotices => "offline notices",
+            RecordKind::Folders => "notes of folders",
         }
     }
 }
 
 /// How much of each kind was deleted, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally(pub BTreeMap<RecordKind, Amount>);
+pub struct Tally {
+    /// The amounts.
+    pub amounts: BTreeMap<RecordKind, Amount>,
+    /// What a dry run would delete of logs: the files of segments, or on servers the logs whose beginning would go.
+    pub segments: Vec<String>,
+}
 
 impl Tally {
     pub(crate) fn add(&mut self, kind: RecordKind, amount: Amount) {
         if amount.count > 0 {
-            let sum = self.0.entry(kind).or_default();
+            let sum = self.amounts.entry(kind).or_default();
             sum.count += amount.count;
             sum.bytes += amount.bytes;
         }
@@ -147,8 +155,12 @@ pub(crate) async fn clean_up(
         }
     }
     if dry_run == DryRun::No && cleanup != Cleanup::default() {
-        let counts: serde_json::Map<String, serde_json::Value> =
-            cleanup.tally.0.iter().map(|(kind, amount)| (kind.as_str().to_owned(), amount.count.into())).collect();
+        let counts: serde_json::Map<String, serde_json::Value> = cleanup
+            .tally
+            .amounts
+            .iter()
+            .map(|(kind, amount)| (kind.as_str().to_owned(), amount.count.into()))
+            .collect();
         let details = serde_json::json!({
             "reservations": cleanup.reservations.len(), "commands": cleanup.commands.len(), "agents": cleanup.agents,
             "segments": cleanup.segments, "records": counts,

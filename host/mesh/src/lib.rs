@@ -14,6 +14,7 @@ pub mod messages;
 pub mod names;
 pub mod ports;
 pub mod reservations;
+pub mod reviews;
 pub mod runs;
 pub mod sessions;
 pub mod storage;
@@ -33,7 +34,7 @@ pub use agents::find::AgentMatch;
 pub use agents::heartbeat::HeartbeatError;
 pub use agents::list::FindError;
 pub use agents::offline_notice::OfflineNoticeError;
-pub use agents::register::{RegisterError, RegisterOutcome, Registered, Registration};
+pub use agents::register::{Adoptable, RegisterError, RegisterOutcome, Registered, Registration};
 pub use cleanup::{Cleanup, DryRun, RecordKind, Scope, Tally};
 pub use commands::order::{FinishError, Order, OrderError, TakeError};
 pub use commands::run::{Prospect, Ran, Runner};
@@ -45,10 +46,10 @@ pub use delivery::loop_guard::LoopLimits;
 pub use delivery::serve::Served;
 pub use mesh::Mesh;
 pub use messages::address::AddressError;
-pub use messages::envelope::{Presented, TAG, envelope, timestamp};
-pub use messages::fetch::{AckError, Acknowledged, Fetch, FetchError, Fetched, FetchedMessage, Lease};
+pub use messages::envelope::{Enveloped, Presented, TAG, envelope, harmless, timestamp};
+pub use messages::fetch::{AckError, Acknowledged, Fetch, FetchError, Fetched, FetchedMessage, Lease, Part};
 pub use messages::outbox::Queued;
-pub use messages::send::{Audience, SendError, Sent, SentTo};
+pub use messages::send::{Audience, SendError, Sent, SentTo, WaitsFor};
 pub use messages::status::{HeldPair, MeshStatus, MessageStatus, StatusError};
 pub use messages::wait::MailWatch;
 pub use messages::wake::{LONGEST_WAKE, Wake, WakeError};
@@ -64,6 +65,7 @@ pub use sessions::record::SessionView;
 pub use sessions::ticket::TicketError;
 pub use storage::event_log::{Event, Stretch, kind_of_today};
 pub use storage::index_rule::MeshIndexRule;
+pub use storage::known_store::KnownStore;
 pub use storage::ownership::AgentOwnership;
 pub use store::reasons;
 
@@ -96,6 +98,8 @@ pub struct Limits {
     pub lease: u64,
     /// After how long without a sign of life an agent counts as away, in milliseconds.
     pub away_after: u64,
+    /// How long mail waits at most for the next prompt of a user who stopped a turn, in milliseconds.
+    pub after_stop: u64,
     /// How long settled mail is kept, in milliseconds.
     pub keep: u64,
     /// After how long unread mail expires, in milliseconds.
@@ -110,6 +114,7 @@ impl Default for Limits {
             loops: LoopLimits::default(),
             lease: 60_000,
             away_after: 10 * 60_000,
+            after_stop: 10 * 60_000,
             keep: 7 * 24 * 3_600_000,
             expire_after: 30 * 24 * 3_600_000,
             edits: EditRules::default(),

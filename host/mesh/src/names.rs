@@ -8,6 +8,27 @@ use serde::{Deserialize, Serialize};
 /// Longest name, and longest team, in characters.
 pub const LONGEST_NAME: usize = 63;
 
+/// Names that no agent registers, because the text "from NAME" would mislead a model.
+const MISLEADING: &[&str] = &[
+    "assistant",
+    "claude",
+    "claude-code",
+    "codex",
+    "copilot",
+    "cursor",
+    "developer",
+    "gemini",
+    "gemini-cli",
+    "human",
+    "model",
+    "opencode",
+    "person",
+    "relay-mesh",
+    "system",
+    "tool",
+    "user",
+];
+
 /// An agent's stable name: `alice`, or `alice@backend` in a team.
 ///
 /// Both parts are `[a-z0-9][a-z0-9-]*` and at most [`LONGEST_NAME`] characters.
@@ -80,6 +101,9 @@ pub enum InvalidName {
     /// It is `shell`, which has a meaning of its own.
     #[error("`{0}` is reserved: it stands for a command line that acts for no agent")]
     Reserved(String),
+    /// A model would take it for something other than an agent.
+    #[error("`{0}` is no name for an agent: it could be taken for a user, a model, a harness or relay-mesh itself")]
+    Misleading(String),
 }
 
 fn check_part(whole: &str, part: &str) -> Result<(), InvalidName> {
@@ -104,7 +128,14 @@ impl FromStr for AgentName {
 
     fn from_str(text: &str) -> Result<AgentName, InvalidName> {
         check(text)?;
-        if text == "shell" { Err(InvalidName::Reserved(text.to_owned())) } else { Ok(AgentName(text.to_owned())) }
+        let name = AgentName(text.to_owned());
+        if name.is_shell() {
+            Err(InvalidName::Reserved(text.to_owned()))
+        } else if MISLEADING.contains(&name.local()) {
+            Err(InvalidName::Misleading(text.to_owned()))
+        } else {
+            Ok(name)
+        }
     }
 }
 
@@ -213,6 +244,9 @@ mod tests {
         check("", "is not a name");
         check(&"a".repeat(64), "too long");
         check("shell", "reserved");
+        check("user", "no name for an agent");
+        check("claude@backend", "no name for an agent");
+        check("claude-2", "claude-2 of no team");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct FakeMachine {
     dice: AtomicU64,
     processes: Mutex<BTreeMap<u32, u64>>,
     space: AtomicU64,
+    /// The marks of folders. Others have none.
+    marks: Mutex<BTreeMap<PathBuf, String>>,
     host: &'static str,
 }
 
@@ -36,6 +38,7 @@ impl Default for FakeMachine {
             dice: AtomicU64::new(1),
             processes: Mutex::new(BTreeMap::from([(1, 1)])),
             space: AtomicU64::new(1),
+            marks: Mutex::default(),
             host: "here",
         }
     }
@@ -61,6 +64,18 @@ impl FakeMachine {
     /// Looks at processes from another container from now on.
     pub fn enter_space(&self, space: u64) {
         self.space.store(space, Ordering::Relaxed);
+    }
+
+    /// Gives a folder a mark, as every folder has one; takes it from the path that it had before.
+    pub fn mark_folder(&self, folder: &str, mark: &str) {
+        let mut marks = self.marks.lock().expect("no test panics while it holds this");
+        marks.retain(|_, known| known != mark);
+        marks.insert(PathBuf::from(folder), mark.to_owned());
+    }
+
+    /// Makes a marked folder appear at another path too, as a mount does.
+    pub fn mark_folder_also(&self, folder: &str, mark: &str) {
+        self.marks.lock().expect("no test panics while it holds this").insert(PathBuf::from(folder), mark.to_owned());
     }
 
     /// Starts a process.
@@ -116,6 +131,10 @@ impl Machine for FakeMachine {
         Ok(Checkout { repository: Repository::named(&repository.to_string_lossy()), everywhere, top })
     }
 
+    fn folder_mark(&self, folder: &Path) -> Option<String> {
+        self.marks.lock().expect("no test panics while it holds this").get(folder).cloned()
+    }
+
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
         let mut resolved = PathBuf::new();
         for part in path.components() {
@@ -153,7 +172,7 @@ impl Machine for FakeMachine {
 
 /// A harness named `fake`: its MCP client is named `fake`, and `_meta` holds the session's id.
 ///
-/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|few-bytes|stop|nothing|ask|end|clear:OLD|edit:PATH"}`.
+/// Its hooks are JSON of the shape `{"session":"s1","did":"start|resume|compact|prompt|tool|few-bytes|stop|full-stop|interrupt|nothing|ask|end|clear:OLD|edit:PATH"}`.
 /// Its reply on standard output is mail, or the reason why the edit is refused.
 #[derive(Debug)]
 pub struct FakeHarness {
@@ -322,6 +341,8 @@ fn read(id: &str, did: &str, pid: Option<u64>) -> Reading {
         "few-bytes" => (activity(Activity::Busy), None, 100, false),
         "ask" => (activity(Activity::NeedsInput), None, 9_000, false),
         "stop" => (activity(Activity::Idle), None, 9_000, false),
+        "full-stop" => (activity(Activity::Idle), None, 0, false),
+        "interrupt" => (vec![HookEvent::Stopped(id.to_owned())], None, 0, false),
         "end" => (vec![HookEvent::Ended(id.to_owned())], None, 0, false),
         other => match other.split_once(':') {
             Some(("clear", old)) => {

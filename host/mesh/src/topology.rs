@@ -90,6 +90,14 @@ impl Topology {
         }
     }
 
+    /// The path in a repository's name, if it is named by a folder of this machine.
+    pub(crate) fn folder_of<'a>(self, repository: &'a Repository, machine: &dyn Machine) -> Option<&'a str> {
+        match self {
+            Topology::OneFolder => Some(repository.as_str()),
+            Topology::Servers => repository.as_str().strip_prefix(machine.name())?.strip_prefix(':'),
+        }
+    }
+
     /// The name of a working copy's repository. Paths mean nothing on other machines, so on servers this is the name
     /// that all machines derive; a repository without one belongs to this machine alone.
     pub(crate) fn repository_of(self, checkout: &Checkout, machine: &dyn Machine) -> Repository {

@@ -134,7 +134,7 @@ commands! {
     Register(register::Args),
     /// Show who is here
     Agents(agents::Args),
-    /// Bring an agent of a lost machine here, with its mail
+    /// Let an agent of an ended session or a lost machine go on here
     Adopt(adopt::Args),
     /// Show the sessions of each harness, also those that have not joined
     Discover(discover::Args),
@@ -169,6 +169,10 @@ commands! {
     Run(run::Args),
     /// Show runs, follow, stop and apply them
     Runs(runs::Args),
+    /// Have harnesses review a change
+    Review(review::Args),
+    /// Let one harness implement, others review, and the first correct
+    Pipeline(pipeline::Args),
 
     /// Start the server in the background
     #[command(alias = "mesh-up")]

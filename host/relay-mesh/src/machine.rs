@@ -1,8 +1,8 @@
 //! The machine that this process runs on: clock, processes, random bytes, name.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -12,10 +12,12 @@ use mesh::reservations::repository::{Checkout, Resolved};
 use store_nats::Timekeeper;
 
 use crate::clock::Clock;
-use crate::git_checkout;
+use crate::{file_mark, git_checkout};
 
 /// The file in the data folder with this machine's name.
 const NAME_FILE: &str = "machine";
+/// A copy of it in another folder: without its name this machine would not know its own agents.
+const NAME_COPY: &str = "keys/machine";
 /// Its name before 0.1, until the folder is upgraded.
 const OLD_NAME_FILE: &str = "host";
 
@@ -48,23 +50,22 @@ impl ThisMachine {
     /// Reads the machine's name from an existing data folder, or makes one and stores it there.
     pub(crate) fn named_in(data: &Path) -> Result<ThisMachine, MachineError> {
         let path = data.join(NAME_FILE);
-        let name = match read_machine_name(&path) {
-            // In this order, because an upgrade may rename the old file while others open the folder.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => match read_machine_name(&data.join(OLD_NAME_FILE))
-            {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => machine_name(&path),
-                outcome => outcome,
-            },
-            outcome => outcome,
-        };
-        let name = name.map_err(|source| MachineError { path, source })?;
+        let copy = data.join(NAME_COPY);
+        // In this order, because an upgrade may rename the old file while others open the folder.
+        let known =
+            [&path, &data.join(OLD_NAME_FILE), &copy].into_iter().find_map(|file| match read_machine_name(file) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                outcome => Some(outcome),
+            });
+        let name = known.unwrap_or_else(|| machine_name(&path)).map_err(|source| MachineError { path, source })?;
+        keep_copy(&copy, &name);
         Ok(ThisMachine { name, clock: Arc::new(Clock::kept_in(data)) })
     }
 
     /// Whether a folder holds a machine name, as every former data folder does. A larger file belongs to somebody else,
     /// such as the program `host`.
     pub(crate) fn is_named_in(folder: &Path) -> bool {
-        is_name(&folder.join(NAME_FILE)) || is_name(&folder.join(OLD_NAME_FILE))
+        [NAME_FILE, OLD_NAME_FILE, NAME_COPY].into_iter().any(|name| is_name(&folder.join(name)))
     }
 
     /// Whether a data folder was last written by a version before 0.1.
@@ -126,6 +127,11 @@ impl Machine for ThisMachine {
 
     fn checkout(&self, folder: &Path) -> io::Result<Checkout> {
         git_checkout::checkout(folder)
+    }
+
+    fn folder_mark(&self, folder: &Path) -> Option<String> {
+        let found = fs::metadata(folder).ok().filter(fs::Metadata::is_dir)?;
+        file_mark::of(folder, &found)
     }
 
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
@@ -207,6 +213,29 @@ fn started(stat: &str) -> Option<u64> {
     }
 }
 
+/// Keeps the copy of the name, if there is none. Without one the machine works all the same.
+fn keep_copy(copy: &Path, name: &str) {
+    if copy.exists() {
+        return;
+    }
+    let folder = copy.parent().unwrap_or(copy);
+    let kept = DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| {
+        let mut bytes = [0; 8];
+        getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
+        let draft = copy.with_extension(format!("{:016x}", u64::from_ne_bytes(bytes)));
+        write_name(&draft, name).and_then(|()| fs::rename(&draft, copy)).inspect_err(|_| drop(fs::remove_file(&draft)))
+    });
+    if let Err(error) = kept {
+        tracing::debug!(%error, "there is no copy of this machine's name");
+    }
+}
+
+fn write_name(path: &Path, name: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    writeln!(file, "{name}")?;
+    file.sync_all()
+}
+
 fn is_name(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= LONGEST_NAME)
 }
@@ -236,9 +265,7 @@ fn make_machine_name(path: &Path) -> io::Result<String> {
     let system = system.nodename().to_string_lossy();
     let first_label = system.split('.').next().unwrap_or_default();
     let own = path.with_extension(&digits);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&own)?;
-    writeln!(file, "{first_label}-{digits}")?;
-    file.sync_all()?;
+    write_name(&own, &format!("{first_label}-{digits}"))?;
     let linked = fs::hard_link(&own, path);
     fs::remove_file(&own)?;
     match linked {
@@ -291,6 +318,17 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_whose_name_was_deleted_knows_it_still() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let named = || ThisMachine::named_in(folder.path()).expect("a machine").name().to_owned();
+        let name = named();
+        fs::remove_file(folder.path().join(NAME_FILE)).expect("removed");
+        assert_eq!(named(), name);
+        fs::remove_file(folder.path().join(NAME_COPY)).expect("removed");
+        assert_ne!(named(), name, "nothing is left that says it");
+    }
+
+    #[test]
     fn a_machine_keeps_its_name_and_leaves_no_other_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let named = || ThisMachine::named_in(folder.path()).expect("a machine").name().to_owned();
@@ -299,6 +337,7 @@ mod tests {
         });
         assert!(together.iter().all(|name| *name == together[0]), "{together:?}");
         assert_eq!(named(), together[0]);
-        assert_eq!(fs::read_dir(folder.path()).expect("a listing").count(), 1);
+        assert_eq!(fs::read_dir(folder.path()).expect("a listing").count(), 2, "its name, and the folder of the copy");
+        assert_eq!(fs::read_dir(folder.path().join("keys")).expect("a listing").count(), 1);
     }
 }

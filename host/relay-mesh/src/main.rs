@@ -15,14 +15,17 @@ mod environment;
 mod errors;
 mod events;
 mod exit;
+mod file_mark;
 mod git_checkout;
 mod git_remote;
 mod guard;
 mod line_reader;
 mod logging;
 mod machine;
+mod pipelines;
 mod render;
 mod retention;
+mod reviews;
 mod runs;
 mod server;
 mod setup;
@@ -90,6 +93,9 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
         source: Some(Box::new(source)),
     })?;
     let settings = Settings::load(cli.command.settings(&cli.common)?, &environment, &workdir)?;
+    for warning in &settings.warnings {
+        printer.warn(warning);
+    }
     let speaks_of_store = cli.common.store.is_some();
     let cleans_up = cli.command.may_start_cleanup();
     let context = Context { settings, environment, printer, workdir, speaks_of_store };

@@ -84,7 +84,7 @@ pub(crate) async fn children(
     // A value outside all homes is merged from the parts of all machines, key by key.
     let in_homes = |name: &&str| connection.homes.is_none() || ownership::home_of(connection, &lies(name)).is_some();
     let one_each = map.cached_info().config.max_messages_per_subject == 1;
-    if !one_each || !names.iter().all(in_homes) || direct::answers(connection, map).await != Answers::Leader {
+    if !one_each || !names.iter().all(in_homes) || direct::answers(connection, &map).await != Answers::Leader {
         return Ok(None);
     }
     let bucket = connection.options.map_bucket();
@@ -97,7 +97,7 @@ pub(crate) async fn children(
     kept.retain(|_, newest| newest.made == made && newest.looked.elapsed() < KEPT);
     let looks = wanted.iter().map(|subject| {
         let newest = kept.remove(subject).unwrap_or_else(|| NewestMessages::nothing(made));
-        look(connection, map, subject, newest)
+        look(connection, &map, subject, newest)
     });
     // Taken out of the cache while it is updated: if this is cancelled, the next call reads everything again.
     let looks: Vec<_> = looks.collect();

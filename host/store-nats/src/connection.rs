@@ -1,5 +1,6 @@
 //! One connection and its streams, opened at first use.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{AuthError, Client, ConnectOptions, Event};
-use store::{Ownership, ServerTrouble, StoreError};
+use store::{Ownership, ServerTrouble, StoreError, StoreIdentity};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
 use tokio::time::Instant;
@@ -16,6 +17,7 @@ use crate::errors::{again_if_late, server_error};
 use crate::login::{self, Credentials};
 use crate::options::{NatsAuth, NatsOptions};
 use crate::ownership::OwnerCache;
+use crate::stream_cell::StreamCell;
 use crate::stream_check::{self, StreamMisfit};
 use crate::{children, clock, direct, subjects, watching};
 
@@ -46,9 +48,11 @@ pub(crate) struct Connection {
     /// The server's refusals, for the requests that wait for an answer.
     refused: broadcast::Sender<String>,
     reached: OnceCell<OpenConnection>,
-    logs: OnceCell<Stream>,
-    map: OnceCell<Stream>,
-    holds: OnceCell<Stream>,
+    /// How often the connection has broken. Written by the client's event callback.
+    breaks: Arc<AtomicU64>,
+    logs: StreamCell,
+    map: StreamCell,
+    holds: StreamCell,
 }
 
 impl Connection {
@@ -64,9 +68,10 @@ impl Connection {
             lost: Arc::default(),
             refused: broadcast::Sender::new(REFUSALS),
             reached: OnceCell::new(),
-            logs: OnceCell::new(),
-            map: OnceCell::new(),
-            holds: OnceCell::new(),
+            breaks: Arc::default(),
+            logs: StreamCell::default(),
+            map: StreamCell::default(),
+            holds: StreamCell::default(),
         }
     }
 
@@ -123,7 +128,7 @@ impl Connection {
     }
 
     /// The stream of logs.
-    pub(crate) async fn logs(&self) -> Result<&Stream, StoreError> {
+    pub(crate) async fn logs(&self) -> Result<Arc<Stream>, StoreError> {
         let config = || Config {
             name: self.options.log_stream(),
             description: Some("relay-mesh: messages, receipts and other logs".to_owned()),
@@ -135,11 +140,11 @@ impl Connection {
             ..self.common()
         };
         self.jetstream().await?;
-        self.logs.get_or_try_init(|| self.stream(config())).await
+        self.opened(&self.logs, config).await
     }
 
     /// The bucket of values.
-    pub(crate) async fn map(&self) -> Result<&Stream, StoreError> {
+    pub(crate) async fn map(&self) -> Result<Arc<Stream>, StoreError> {
         let bucket = self.options.map_bucket();
         let config = || Config {
             description: Some("relay-mesh: agents, reservations, commands and other values".to_owned()),
@@ -147,11 +152,11 @@ impl Connection {
             ..self.bucket(&bucket)
         };
         self.jetstream().await?;
-        self.map.get_or_try_init(|| self.stream(config())).await
+        self.opened(&self.map, config).await
     }
 
     /// The bucket of holds. A hold that is not renewed expires.
-    pub(crate) async fn holds(&self) -> Result<&Stream, StoreError> {
+    pub(crate) async fn holds(&self) -> Result<Arc<Stream>, StoreError> {
         let bucket = self.options.hold_bucket();
         let config = || Config {
             description: Some("relay-mesh: held keys".to_owned()),
@@ -159,7 +164,31 @@ impl Connection {
             duplicate_window: HOLD_LASTS,
             ..self.bucket(&bucket)
         };
-        self.holds.get_or_try_init(|| self.stream(config())).await
+        self.opened(&self.holds, config).await
+    }
+
+    async fn opened(&self, cell: &StreamCell, config: impl Fn() -> Config + Send) -> Result<Arc<Stream>, StoreError> {
+        let breaks = self.breaks.load(Ordering::Relaxed);
+        cell.opened(breaks, async || self.stream(config()).await).await
+    }
+
+    /// Opens the streams anew at their next use: one of them is gone, though the connection stands.
+    pub(crate) fn reopen(&self) {
+        self.breaks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The streams that this process has opened, with the times at which they were made.
+    pub(crate) fn identities(&self) -> Vec<StoreIdentity> {
+        let mut servers = self.options.servers.clone();
+        servers.sort();
+        let servers = servers.join(",");
+        let opened = [&self.logs, &self.map].into_iter().filter_map(StreamCell::last);
+        let identity = |stream: Arc<Stream>| {
+            let info = stream.cached_info();
+            let made = u64::try_from(info.created.unix_timestamp_nanos() / 1_000_000).unwrap_or_default();
+            StoreIdentity { place: format!("{servers} {}", info.config.name), made }
+        };
+        opened.map(identity).collect()
     }
 
     fn bucket(&self, bucket: &str) -> Config {
@@ -247,9 +276,13 @@ impl Connection {
             }
         };
         let (made, refused, lost) = (Arc::clone(&self.made), self.refused.clone(), Arc::clone(&self.lost));
+        let breaks = Arc::clone(&self.breaks);
         connect = connect
             .event_callback(move |event| {
                 let (made, refused) = (Arc::clone(&made), refused.clone());
+                if let Event::Disconnected = event {
+                    breaks.fetch_add(1, Ordering::Relaxed);
+                }
                 if let Event::Connected | Event::Disconnected = event {
                     let is_lost = matches!(event, Event::Disconnected).then(Instant::now);
                     *lost.lock().expect("no holder of this lock panics") = is_lost;

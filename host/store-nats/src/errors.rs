@@ -71,6 +71,18 @@ pub(crate) fn is_lost_race(error: &PublishError) -> bool {
     error.kind() == PublishErrorKind::WrongLastSequence || code().is_some_and(is_wrong_last_sequence)
 }
 
+/// Whether a request failed because there is no such stream.
+pub(crate) fn is_no_stream(error: &(dyn Error + 'static)) -> bool {
+    let mut at = Some(error);
+    while let Some(cause) = at {
+        if cause.downcast_ref::<jetstream::Error>().is_some_and(|e| e.error_code() == ErrorCode::STREAM_NOT_FOUND) {
+            return true;
+        }
+        at = cause.source();
+    }
+    false
+}
+
 fn is_wrong_last_sequence(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::STREAM_WRONG_LAST_SEQUENCE | ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)
 }

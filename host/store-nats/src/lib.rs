@@ -23,6 +23,7 @@ mod ownership;
 mod reading;
 mod sending;
 mod sizes;
+mod stream_cell;
 mod stream_check;
 mod subjects;
 mod values;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use store::{
     AppendError, Batch, Durability, Entry, Expect, Hold, Key, Leaf, Moved, Moving, Ownership, Position, Revision, Seek,
-    Store, StoreError, SwapError, Taker, Term, Versioned, Watch, backend,
+    Store, StoreError, StoreIdentity, SwapError, Taker, Term, Versioned, Watch, backend,
 };
 
 pub use crate::access::Access;
@@ -89,6 +90,10 @@ impl Store for NatsStore {
             backend::check_entry(entry)?;
         }
         logs::append(&self.connection, log, entries, expect).await
+    }
+
+    fn identities(&self) -> Vec<StoreIdentity> {
+        self.connection.identities()
     }
 
     async fn sync(&self, log: &Key, _before: Position) -> Result<(), StoreError> {

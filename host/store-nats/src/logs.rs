@@ -89,7 +89,7 @@ async fn publish(
         headers.insert(EXPECTED_SUBJECT, filter.as_str());
     }
     let subject = subjects::of_log(options, &options.host, log);
-    send(connection, stream, subject, headers, body, ("could not append to", log)).await
+    send(connection, &stream, subject, headers, body, ("could not append to", log)).await
 }
 
 /// The newest message of a log: the time at which the server stored it, in milliseconds since 1970, and its text.

@@ -195,5 +195,5 @@ async fn entries(connection: &Connection, subject: &str, log: &Key) -> Result<Ve
 
 async fn append(connection: &Connection, subject: String, body: Vec<u8>, what: &Key) -> Result<(), StoreError> {
     let stream = connection.logs().await?;
-    send(connection, stream, subject, HeaderMap::new(), body, ("could not append to", what)).await.map(drop)
+    send(connection, &stream, subject, HeaderMap::new(), body, ("could not append to", what)).await.map(drop)
 }

@@ -1,6 +1,7 @@
 //! Reads a log from a position on, several messages per request if that cannot miss one.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::Stream;
@@ -110,7 +111,7 @@ pub(crate) async fn read_back(
 struct Messages<'a> {
     connection: &'a Connection,
     log: &'a Key,
-    stream: &'a Stream,
+    stream: Arc<Stream>,
     /// The subjects that count.
     subject: String,
     /// The servers that answer direct reads, which return several messages at once.
@@ -129,7 +130,7 @@ impl Messages<'_> {
     async fn of<'a>(connection: &'a Connection, log: &'a Key, limit: usize) -> Result<Messages<'a>, StoreError> {
         let stream = connection.logs().await?;
         let subject = writers_of(connection, log).await?.filter(connection, log);
-        let answers = direct::answers(connection, stream).await;
+        let answers = direct::answers(connection, &stream).await;
         let ahead = VecDeque::new();
         Ok(Messages { connection, log, stream, subject, answers, limit, ahead, complete: false, any: false })
     }
@@ -161,7 +162,7 @@ impl Messages<'_> {
     }
 
     async fn ask_for_several(&mut self, from: u64) -> Result<(), StoreError> {
-        let asked = direct::stretch(self.connection, self.stream, &self.subject, from, self.limit).await?;
+        let asked = direct::stretch(self.connection, &self.stream, &self.subject, from, self.limit).await?;
         match (asked, self.answers) {
             (Some(stretch), Answers::Leader) => {
                 self.complete = stretch.at_end;

@@ -10,7 +10,7 @@ use store::{Key, ServerTrouble, StoreError};
 use tokio::time::Instant;
 
 use crate::connection::Connection;
-use crate::errors::{is_lost_race, server_error};
+use crate::errors::{is_lost_race, is_no_stream, server_error};
 
 /// The header with the subjects whose last message must be the expected one: those of all machines at once.
 pub(crate) const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
@@ -38,6 +38,7 @@ pub(crate) async fn send(
     let subject = Subject::from(connection.options.way_to(&subject));
     let until = Instant::now() + connection.options.timeout * LONGER;
     let mut overheard = 0;
+    let mut is_told = false;
     loop {
         let asked = async {
             jetstream.publish_with_headers(subject.clone(), headers.clone(), body.clone().into()).await?.await
@@ -48,10 +49,25 @@ pub(crate) async fn send(
             Err(error) if is_lost_race(&error) => return Ok(None),
             Err(error) => error,
         };
+        if matches!(error.kind(), PublishErrorKind::TimedOut | PublishErrorKind::StreamNotFound) && !is_told {
+            is_told = true;
+            let seconds = until.saturating_duration_since(Instant::now()).as_secs();
+            tracing::warn!("the servers have no leader that answers: waiting up to {seconds} s for an election");
+        }
         match error.kind() {
             PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe if Instant::now() < until => {}
             PublishErrorKind::StreamNotFound if Instant::now() < until => {
-                overheard = if stream.get_info().await.is_ok() { overheard + 1 } else { 0 };
+                overheard = match stream.get_info().await {
+                    Ok(_) => overheard + 1,
+                    Err(error) => {
+                        if is_no_stream(&error) {
+                            // It was deleted while the connection stands.
+                            connection.reopen();
+                            let _made = tokio::join!(connection.logs(), connection.map());
+                        }
+                        0
+                    }
+                };
                 if overheard == OVERHEARD {
                     // The stream exists, but does not listen at the subject where this machine writes.
                     let host = &connection.options.host;

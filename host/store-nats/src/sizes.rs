@@ -18,7 +18,7 @@ pub struct StreamSize {
 
 /// The sizes of the log stream and the value stream.
 pub(crate) async fn sizes(connection: &Connection) -> Result<[StreamSize; 2], StoreError> {
-    Ok([size(connection.logs().await?).await?, size(connection.map().await?).await?])
+    Ok([size(&*connection.logs().await?).await?, size(&*connection.map().await?).await?])
 }
 
 async fn size(stream: &async_nats::jetstream::stream::Stream) -> Result<StreamSize, StoreError> {

@@ -116,7 +116,8 @@ pub(crate) async fn list(connection: &Connection, prefix: &Key) -> Result<Vec<Ke
 /// Whether removal markers never expire, as in some buckets that an operator created. In a bucket that keeps old values
 /// they must stay: without the marker the value before it would count again.
 async fn marks_stay(connection: &Connection) -> Result<bool, StoreError> {
-    let config = &connection.map().await?.cached_info().config;
+    let map = connection.map().await?;
+    let config = &map.cached_info().config;
     Ok(config.deny_delete || !config.allow_message_ttl || config.max_messages_per_subject != 1)
 }
 
@@ -133,7 +134,7 @@ async fn those_there(connection: &Connection, keys: Vec<Key>) -> Result<Vec<Key>
 pub(crate) async fn first(connection: &Connection, key: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.map().await?;
     let subject = subjects::of_value(&connection.options.map_bucket(), "*", key);
-    if let Some(first) = direct::first(connection, stream, &subject, from).await {
+    if let Some(first) = direct::first(connection, &stream, &subject, from).await {
         return Ok(first);
     }
     let ask = || stream.raw_message_builder().sequence(from).next_by_subject(&subject).send();
@@ -258,7 +259,7 @@ pub(crate) async fn put(
         }
     }
     let body = next.map(<[u8]>::to_vec).unwrap_or_default();
-    send(connection, connection.map().await?, subject.to_owned(), headers, body, ("could not set", key)).await
+    send(connection, &*connection.map().await?, subject.to_owned(), headers, body, ("could not set", key)).await
 }
 
 /// Deletes a removal marker if the server allows it. Otherwise the marker expires, or stays and costs only space: the
@@ -280,7 +281,7 @@ pub(crate) async fn newest(
     key: &Key,
 ) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.map().await?;
-    if let Some(newest) = direct::newest(connection, stream, subject).await {
+    if let Some(newest) = direct::newest(connection, &stream, subject).await {
         return Ok(newest);
     }
     found(key, again_if_late(|| stream.get_last_raw_message_by_subject(subject)).await)

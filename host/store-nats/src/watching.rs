@@ -65,15 +65,15 @@ async fn begin(connection: &Connection, under: &[Key]) -> Result<Listener, Store
     let mut tasks = JoinSet::new();
     let (logs, map) = (connection.logs().await?, connection.map().await?);
     let tells = |stream: &Stream| stream_check::tells(options, &stream.cached_info().config);
-    if tells(logs) && tells(map) {
+    if tells(&logs) && tells(&map) {
         let subjects = under.iter().flat_map(|key| subjects::news_under(options, key)).collect();
         listen(connection, subjects, &news, &mut tasks).await?;
     } else {
         let bucket = options.map_bucket();
         let of_logs = under.iter().flat_map(|key| subjects::logs_under(options, key)).collect();
-        follow(connection, logs, of_logs, &news, &mut tasks).await?;
+        follow(connection, &logs, of_logs, &news, &mut tasks).await?;
         let of_values = under.iter().flat_map(|key| subjects::values_under(&bucket, key)).collect();
-        follow(connection, map, of_values, &news, &mut tasks).await?;
+        follow(connection, &map, of_values, &news, &mut tasks).await?;
     }
     Ok(Listener { seen, _tasks: tasks })
 }

@@ -116,6 +116,34 @@ impl ServerTrouble {
 }
 
 impl StoreError {
+    /// Whether the servers are there and nothing answers for the data, as in a cluster that has lost its leader and has
+    /// to elect another.
+    pub fn awaits_election(&self) -> bool {
+        match self {
+            StoreError::Server { trouble: ServerTrouble::NoLeader | ServerTrouble::TimedOut, .. } => true,
+            StoreError::Server { .. }
+            | StoreError::Io { .. }
+            | StoreError::Damaged { .. }
+            | StoreError::Elsewhere { .. }
+            | StoreError::Unfit { .. }
+            | StoreError::Injected(_) => false,
+        }
+    }
+
+    /// Whether there is no room for what was to be written.
+    pub fn is_full(&self) -> bool {
+        match self {
+            StoreError::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            StoreError::Server { trouble, .. } => *trouble == ServerTrouble::Full,
+            StoreError::Damaged { .. }
+            | StoreError::Elsewhere { .. }
+            | StoreError::Unfit { .. }
+            | StoreError::Injected(_) => false,
+        }
+    }
+
     /// Whether a server could not be reached or gave no answer, so that a retry may succeed. The request may still have
     /// taken effect: perhaps only the answer was lost.
     pub fn is_out_of_reach(&self) -> bool {

@@ -132,6 +132,15 @@ pub struct Moving<'a> {
     pub fence: &'a [u8],
 }
 
+/// A part of a store that could come back empty, or as another one, while its name stays the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreIdentity {
+    /// Where it is: servers and stream.
+    pub place: String,
+    /// When it was made there, in milliseconds since 1970. A store that is made anew has another time.
+    pub made: u64,
+}
+
 /// The result of a move.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
@@ -163,6 +172,11 @@ pub trait Store: Send + Sync + 'static {
     /// Reads entries from a position on, at least one if there is one, up to about `limit` bytes. A position before
     /// retired segments reads from the first kept entry; an absent log reads as empty.
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError>;
+
+    /// The identities of what this process has opened. Empty for a store that is a folder: what remembers it is in it.
+    fn identities(&self) -> Vec<StoreIdentity> {
+        Vec::new()
+    }
 
     /// Whether lookups cost the same however long the log is. Without an index each reads the whole log.
     fn is_indexed(&self) -> bool {

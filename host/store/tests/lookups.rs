@@ -272,6 +272,28 @@ async fn a_recent_entry_is_found_without_a_look_at_the_past() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_old_entry_is_found_without_a_look_at_what_came_after_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = filled(folder.path(), 200).await;
+    let oldest = [Term::growing(numbered(0).id)];
+    assert_eq!(lines_of(&store.find(&log(), &oldest).await.expect("found")), [numbered(0)]);
+    let index = |number: u64| folder.path().join(format!("agents/bob/.inbox.index.{number}"));
+    let between = 1..40;
+    for number in between.clone() {
+        fs::remove_file(index(number)).expect("removed");
+    }
+    assert_eq!(lines_of(&store.find(&log(), &oldest).await.expect("found")), [numbered(0)]);
+    assert!(!between.clone().any(|number| index(number).exists()), "the indexes in between were not needed");
+    // Nor is an id that was never there looked for in each of them.
+    assert_eq!(store.find(&log(), &[Term::growing("id-0000-and-more-than-15")]).await.expect("found"), []);
+    assert!(!between.clone().any(|number| index(number).exists()), "{:?}", indexes(folder.path()));
+    // A catalog that is lost is made again.
+    fs::remove_file(folder.path().join("agents/bob/.inbox.index.all")).expect("removed");
+    assert_eq!(lines_of(&store.find(&log(), &oldest).await.expect("found")), [numbered(0)]);
+    assert!(folder.path().join("agents/bob/.inbox.index.all").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_segment_that_somebody_removed_hides_itself_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = filled(folder.path(), 40).await;

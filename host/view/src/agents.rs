@@ -2,7 +2,7 @@
 
 use mesh::agents::{AgentSummary, Origin, Presence};
 use mesh::names::AgentName;
-use mesh::{RegisterOutcome, Registered};
+use mesh::{Adoptable, RegisterOutcome, Registered};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -156,6 +156,9 @@ pub struct RegisteredView {
     pub wanted: Option<String>,
     /// Messages that already wait for you.
     pub waiting: usize,
+    /// Set if the name that you asked for is an agent's that seems over: how your user can free it, with its mail.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adoptable: Option<String>,
 }
 
 // How an agent came by its name.
@@ -177,6 +180,35 @@ impl From<&Registered> for RegisteredView {
             RegisterOutcome::Numbered { wanted } => (RegistrationView::Numbered, Some(wanted.to_string())),
             RegisterOutcome::Reclaimed => (RegistrationView::Reclaimed, None),
         };
-        RegisteredView { name: registered.agent.name.to_string(), outcome, wanted, waiting: registered.waiting }
+        let adoptable = registered.adoptable.as_ref().map(how_to_adopt);
+        RegisteredView {
+            name: registered.agent.name.to_string(),
+            outcome,
+            wanted,
+            waiting: registered.waiting,
+            adoptable,
+        }
+    }
+}
+
+fn how_to_adopt(adoptable: &Adoptable) -> String {
+    let Adoptable { agent, elsewhere, presence, waiting } = adoptable;
+    let presence = presence.as_str();
+    match elsewhere {
+        Some(machine) => format!(
+            "{agent} lives on the machine {machine} and is {presence}; `relay-mesh adopt {agent}` brings it here, with \
+             its mail"
+        ),
+        None => {
+            let mail = match waiting {
+                0 => "its session seems over".to_owned(),
+                1 => "1 message waits for it".to_owned(),
+                more => format!("{more} messages wait for it"),
+            };
+            format!(
+                "{agent} is {presence} and {mail}; after `relay-mesh adopt {agent}` the next one to register as {agent} gets \
+                 its name and its mail"
+            )
+        }
     }
 }

@@ -30,10 +30,6 @@ pub struct CommandView {
 impl CommandView {
     /// A command at a time.
     pub fn of(command: &Command, now: Instant) -> CommandView {
-        let result = match &command.stage {
-            CommandStage::Pending { .. } | CommandStage::Running { .. } => None,
-            CommandStage::Done { result, .. } => Some(result.clone()),
-        };
         CommandView {
             id: command.id.to_string(),
             from: command.from.to_string(),
@@ -41,7 +37,7 @@ impl CommandView {
             command: command.command.to_string(),
             arguments: command.arguments.clone(),
             status: command.standing(now).as_str(),
-            result,
+            result: command.result(now).map(str::to_owned),
             waits: command.waits().map(str::to_owned),
         }
     }

@@ -1,7 +1,7 @@
 //! The delivery of a message, recipient by recipient.
 
 use mesh::messages::receipt::{DeliveryHistory, DeliveryStatus, RecipientStatus};
-use mesh::{Sent, SentTo};
+use mesh::{Sent, SentTo, WaitsFor};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -72,7 +72,12 @@ pub struct SentView {
 impl SentView {
     /// The result of sending, for a message of `from`.
     pub fn of(sent: &Sent, from: String) -> SentView {
-        let recipients = sent.recipients.iter().map(SentToView::from).collect();
+        let to = |recipient: &SentTo| {
+            let is_queued = recipient.status == DeliveryStatus::Queued;
+            let waits_until = sent.waits_for.filter(|_| is_queued).map(WaitsFor::as_str);
+            SentToView { waits_until, ..SentToView::from(recipient) }
+        };
+        let recipients = sent.recipients.iter().map(to).collect();
         SentView { id: sent.id.to_string(), thread: sent.thread.clone(), from, recipients }
     }
 }
@@ -91,6 +96,9 @@ pub struct SentToView {
     pub held: Option<String>,
     /// The same idempotency_key was stored before; nothing was stored now.
     pub duplicate: bool,
+    /// If it is queued: until when it waits on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_until: Option<&'static str>,
 }
 
 impl From<&SentTo> for SentToView {
@@ -101,6 +109,7 @@ impl From<&SentTo> for SentToView {
             presence: sent.presence.into(),
             held: sent.held.clone(),
             duplicate: sent.duplicate,
+            waits_until: None,
         }
     }
 }
@@ -117,6 +126,9 @@ pub struct RecipientView {
     /// What has yet to happen before it counts as shown, if its text has gone out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
+    /// How much of its text the recipient got, if not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
     /// Why waking stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
@@ -172,6 +184,9 @@ impl From<&RecipientStatus> for RecipientView {
             status: history.status().into(),
             history: stored_step(status).into_iter().chain(steps).collect(),
             open: open(history),
+            cut: history
+                .cut
+                .map(|cut| format!("{} of {} bytes; the rest waits until it is asked for", cut.shown, cut.of)),
             held: history.hold.as_ref().map(|hold| hold.reason.clone()),
             expired: history.expired,
             undeliverable: history.undeliverable.clone(),

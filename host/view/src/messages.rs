@@ -53,7 +53,7 @@ impl From<&Message> for MessageView {
 
 impl From<&FetchedMessage> for MessageView {
     fn from(fetched: &FetchedMessage) -> MessageView {
-        MessageView { cut_from: fetched.cut_from, ..MessageView::from(&fetched.message) }
+        MessageView { cut_from: fetched.part.map(|part| part.of), ..MessageView::from(&fetched.message) }
     }
 }
 

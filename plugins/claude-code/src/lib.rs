@@ -12,8 +12,9 @@ mod payload;
 mod push;
 mod runner;
 mod sessions;
+mod transcript;
 
-use relay_mesh_sdk::{About, Context, Identity};
+use relay_mesh_sdk::{About, Context, Error, Identity, Occasion};
 
 /// The adapter for Claude Code.
 pub struct ClaudeCode;
@@ -32,7 +33,13 @@ impl Identity for ClaudeCode {
     }
 }
 
-/// Passes the host's text on; the SessionStart hook and the hook after registration show it.
-impl Context for ClaudeCode {}
+/// The model reads the instructions of our MCP server, which are the host's text, in each request.
+impl Context for ClaudeCode {
+    /// Only who the agent is, and not where the answer to its registration has just said that.
+    fn protocol(base: String, occasion: Occasion, agent: Option<&str>) -> Result<Option<String>, Error> {
+        let who = base.lines().next().map(str::to_owned);
+        Ok(who.filter(|_| agent.is_some() && occasion != Occasion::Registration))
+    }
+}
 
 relay_mesh_sdk::export!(ClaudeCode, [evidence, runner], manifest = "../adapter.toml");

@@ -15,7 +15,7 @@ mod terminals;
 #[cfg(test)]
 mod tests;
 
-use relay_mesh_sdk::{About, Context, Identity};
+use relay_mesh_sdk::{About, Context, Error, Identity, Occasion};
 
 /// The adapter for Codex.
 pub struct Codex;
@@ -33,7 +33,11 @@ impl Identity for Codex {
     }
 }
 
-/// Passes the host's text on; the SessionStart hook and the hook after registration show it.
-impl Context for Codex {}
+/// The host's text, but not where the answer to a registration has just said who the agent is.
+impl Context for Codex {
+    fn protocol(base: String, occasion: Occasion, _: Option<&str>) -> Result<Option<String>, Error> {
+        Ok((occasion != Occasion::Registration).then_some(base))
+    }
+}
 
 relay_mesh_sdk::export!(Codex, [commands, runner], manifest = "../adapter.toml");

@@ -2,21 +2,16 @@
 //! that was stopped ends with the same hook as one that ended by itself, and says so.
 
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::hooks::Call;
 use relay_mesh_sdk::optional::evidence::{Evidence, HandedOver, Judgement, Occurrence, Verdict};
 
 use crate::Cursor;
-use crate::payload::{Event, Payload};
+use crate::payload::{Ending, Event, Payload};
 
 impl Evidence for Cursor {
     fn look(occurrence: &Occurrence, handed: &[HandedOver]) -> Result<Vec<Judgement>, Error> {
-        let call = Call {
-            environment: occurrence.environment.clone(),
-            ..Call::new(occurrence.name.clone(), occurrence.payload.clone())
-        };
         let shown = |handed: &HandedOver| Judgement { id: handed.id.clone(), verdict: Verdict::Shown };
-        Ok(match Payload::parse(&call)?.event {
-            Event::Stop { completed: true, .. } => handed.iter().map(shown).collect(),
+        Ok(match Payload::parse(&occurrence.call())?.event {
+            Event::Stop { how: Ending::Completed, .. } => handed.iter().map(shown).collect(),
             _ => Vec::new(),
         })
     }

@@ -27,8 +27,17 @@ pub(crate) enum Event {
     PostToolUse(ToolCall),
     PostToolUseFailure(ToolCall),
     PreCompact,
-    Stop { completed: bool, loop_count: u64 },
+    Stop { how: Ending, loop_count: u64 },
     SessionEnd,
+}
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Completed,
+    /// Its user stopped it.
+    Aborted,
+    Failed,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -104,7 +113,11 @@ fn event(name: &str, fields: &Fields) -> Result<Event, Error> {
         "postToolUseFailure" => Event::PostToolUseFailure(ToolCall::read(fields)?),
         "preCompact" => Event::PreCompact,
         "stop" => Event::Stop {
-            completed: fields.required("status")? == "completed",
+            how: match fields.required("status")?.as_str() {
+                "completed" => Ending::Completed,
+                "aborted" => Ending::Aborted,
+                _ => Ending::Failed,
+            },
             loop_count: fields.value().get("loop_count").and_then(Value::as_u64).unwrap_or(0),
         },
         "sessionEnd" => Event::SessionEnd,

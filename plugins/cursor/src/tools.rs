@@ -16,6 +16,8 @@ const TOOLS: &[(&str, &[&str])] = &[
             "wait_seconds",
             "limit",
             "max_length",
+            "message_id",
+            "offset",
             "peek",
             "acknowledge",
             "acknowledge_ids",

@@ -10,7 +10,7 @@ mod payload;
 mod push;
 mod runner;
 
-use relay_mesh_sdk::{About, Context, Identity, Sessions};
+use relay_mesh_sdk::{About, Context, Error, Identity, Occasion, Sessions};
 
 /// The adapter for Gemini CLI.
 pub struct GeminiCli;
@@ -32,7 +32,11 @@ impl Identity for GeminiCli {
 /// the arguments does.
 impl Sessions for GeminiCli {}
 
-/// Passes the host's text on; the hooks of a session's start, of a prompt and of a tool show it.
-impl Context for GeminiCli {}
+/// The host's text, but not where the answer to a registration has just said who the agent is.
+impl Context for GeminiCli {
+    fn protocol(base: String, occasion: Occasion, _: Option<&str>) -> Result<Option<String>, Error> {
+        Ok((occasion != Occasion::Registration).then_some(base))
+    }
+}
 
 relay_mesh_sdk::export!(GeminiCli, [runner], manifest = "../adapter.toml");

@@ -41,10 +41,12 @@ class Session {
   shown = new Map<string, Any>()
   /** Messages whose turn has not started yet. */
   coming = new Map<string, (evidence: Any) => void>()
-  /** Messages beside a user's prompt that have not been sent to the model yet. */
+  /** Messages beside a user's prompt or a tool's result that have not been sent to the model yet. */
   beside = new Set<string>()
   /** An agent's command has started, and its prompt has not appeared yet. */
   ordered = false
+  /** Its user refused what it asked. If the turn ends now, they have stopped it. */
+  refused = false
   constructor(public id: string, public place: Place) {
     this.workdir = place.directory
   }
@@ -169,6 +171,12 @@ class Connector {
     if (session.activity === activity) return
     session.activity = activity
     void session.known.then(() => session.activity === activity && this.tell(session, activity))
+  }
+
+  /** Reports that the user stopped a session, in place of its being idle: mail waits for their next prompt. */
+  stopped(session: Session) {
+    session.activity = "session.idle"
+    void session.known.then(() => this.tell(session, "session.stopped"))
   }
 
   async ticket(session: Session): Promise<Any> {
@@ -446,8 +454,13 @@ export const RelayMesh = async (context: Any) => {
         mesh.does(mesh.session(id, place), "session.busy")
       } else if (type === "session.created") {
         mesh.session(id, place)
+      } else if (type === "session.error" && properties.error?.name === "MessageAbortedError" && id) {
+        mesh.stopped(mesh.session(id, place))
       } else if (ACTIVITIES[type] && id) {
-        mesh.does(mesh.session(id, place), ACTIVITIES[type])
+        const session = mesh.session(id, place)
+        if (type === "session.idle" && session.refused && session.activity !== type) mesh.stopped(session)
+        session.refused = type === "question.rejected" || (type === "permission.replied" && (properties.reply ?? properties.response) === "reject")
+        mesh.does(session, ACTIVITIES[type])
       }
     },
     "chat.message": async ({ sessionID }: Any, { message, parts }: Any) => {
@@ -490,15 +503,20 @@ export const RelayMesh = async (context: Any) => {
       if (Array.isArray(output?.content)) output.content.push({ type: "text", text: mail })
       else if (typeof output?.output === "string") output.output += `\n\n${mail}`
       else return ids.forEach((id: string) => mesh.receipt(session, id, "refused"))
-      ids.forEach((id: string) => mesh.showed(session, id, { tool }))
+      ids.forEach((id: string) => session.beside.add(id))
     },
     /** The request to the model proves that a message is shown. */
     "experimental.chat.messages.transform": async (_: Any, { messages }: Any) => {
       for (const { info, parts } of messages) {
         // The session's history keeps the ticket, which the model must not see.
         for (const part of parts) if (part.type === "tool" && ours(part.tool)) delete part.state?.input?._relay
-        if (info.role !== "user") continue
         const session = mesh.session(info.sessionID, place)
+        const results = parts.filter((part: Any) => part.type === "tool" && session.beside.size > 0)
+        for (const { tool, state } of results) {
+          const result = JSON.stringify(state ?? {})
+          for (const id of [...session.beside]) if (result.includes(id)) mesh.showed(session, id, { tool })
+        }
+        if (info.role !== "user") continue
         for (const id of idsIn(parts)) if (session.coming.has(id) || session.beside.has(id)) mesh.showed(session, id, { message: info.id })
       }
     },

@@ -32,6 +32,8 @@ impl Hooks for OpenCode {
             // A subagent ends with its turn. If its parent continues it, another event reports it.
             Event::Idle if is_subagent => Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() },
             Event::Idle => spoken(vec![does(Activity::Idle)]),
+            Event::Stopped if is_subagent => Reading::nothing(),
+            Event::Stopped => spoken(vec![Happened::Stopped(id)]),
             Event::Asked => spoken(vec![does(Activity::NeedsInput)]),
             // A subagent's prompts come from its parent, and a wake-up is not from the user either.
             Event::Prompted { injected } if injected || is_subagent => spoken(vec![does(Activity::Busy)]),
@@ -96,6 +98,8 @@ mod tests {
         check("session.created", json!({"activity": "session.busy"}), "s1; alive s1; s1 Busy; protocol Start");
         check("session.busy", json!({}), "s1; s1 Busy");
         check("session.idle", json!({}), "s1; s1 Idle");
+        check("session.stopped", json!({}), "s1; user stopped s1");
+        check("session.stopped", json!({"parent": "ses_0"}), "nobody");
         check("permission.asked", json!({}), "s1; s1 NeedsInput");
         check("chat.message", json!({}), "s1; s1 Busy; user spoke in s1; fits 8000; attended");
         check("tool.execute.after", json!({}), "s1; s1 Busy; fits 8000");

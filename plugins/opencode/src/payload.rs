@@ -22,6 +22,8 @@ pub(crate) enum Event {
     Bound,
     Busy,
     Idle,
+    /// Its user stopped it, or refused what it was about to do.
+    Stopped,
     /// It asked its user something.
     Asked,
     /// A prompt came, from the user or from the mesh.
@@ -83,6 +85,7 @@ impl Payload {
             "session.bound" => Event::Bound,
             "session.busy" => Event::Busy,
             "session.idle" => Event::Idle,
+            "session.stopped" => Event::Stopped,
             "permission.asked" => Event::Asked,
             "chat.message" => Event::Prompted { injected: written.injected },
             "tool.execute.before" => Event::ToolBegins {

@@ -3,6 +3,7 @@
 pub use bindings::exports::relay::adapter::evidence::{HandedOver, Judgement, Occurrence, Verdict};
 
 use crate::Error;
+use crate::hooks::Call;
 
 /// What wit-bindgen makes of `world gives-evidence`. Public only because the export macro names it.
 #[doc(hidden)]
@@ -20,6 +21,13 @@ pub mod bindings {
         additional_derives: [PartialEq],
         with: { "relay:adapter/types@0.1.0": crate::bindings::relay::adapter::types },
     });
+}
+
+impl Occurrence {
+    /// The hook as it was called, without its process.
+    pub fn call(&self) -> Call {
+        Call { environment: self.environment.clone(), ..Call::new(self.name.clone(), self.payload.clone()) }
+    }
 }
 
 /// Says whether a model request held the mail that answers of hooks carried. An adapter exports this with

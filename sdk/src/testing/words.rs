@@ -26,6 +26,7 @@ pub fn reading(reading: &Reading, short: impl Fn(&str) -> String) -> String {
             Event::Activity((id, activity)) => format!("{} {}", short(id), case(activity)),
             Event::Rebound((from, to)) => format!("{} goes on as {}", short(from), short(to)),
             Event::UserSpoke(id) => format!("user spoke in {}", short(id)),
+            Event::Stopped(id) => format!("user stopped {}", short(id)),
             Event::Ended(id) => format!("{} ended", short(id)),
         });
     }

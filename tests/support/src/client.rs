@@ -32,6 +32,11 @@ impl Client {
         }
     }
 
+    /// The name of its agent: a harness's own is none.
+    pub fn agent(self) -> String {
+        format!("{}-agent", self.name())
+    }
+
     /// A mesh tool's name, as this harness shows it to its model.
     pub fn tool(self, tool: &str) -> String {
         match self {

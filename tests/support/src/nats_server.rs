@@ -206,6 +206,12 @@ impl NatsServer {
         }
     }
 
+    /// Kills it and deletes its stored data, as if its disk was replaced.
+    pub fn lose_data(&mut self) {
+        self.kill();
+        std::fs::remove_dir_all(self.folder.path().join("jetstream")).expect("its data is there");
+    }
+
     /// Restarts it on the same port with its stored data.
     pub fn restart(&mut self) {
         self.kill();

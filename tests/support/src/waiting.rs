@@ -24,7 +24,7 @@ pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The same; on failure the message also contains the result of `shown`.
-pub(crate) fn wait_or_show<T>(what: &str, mut look: impl FnMut() -> Option<T>, shown: impl FnOnce() -> String) -> T {
+pub fn wait_or_show<T>(what: &str, mut look: impl FnMut() -> Option<T>, shown: impl FnOnce() -> String) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {

@@ -132,6 +132,7 @@ pub(crate) fn reading(reading: hooks::Reading) -> mesh_side::Reading {
         hooks::Event::Activity((session, now)) => mesh_side::HookEvent::Activity { session, activity: activity(now) },
         hooks::Event::Rebound((from, to)) => mesh_side::HookEvent::Rebound { from, to },
         hooks::Event::UserSpoke(session) => mesh_side::HookEvent::UserSpoke(session),
+        hooks::Event::Stopped(session) => mesh_side::HookEvent::Stopped(session),
         hooks::Event::Ended(session) => mesh_side::HookEvent::Ended(session),
     };
     mesh_side::Reading {

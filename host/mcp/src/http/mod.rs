@@ -4,6 +4,7 @@
 //! none, and each of its calls stands alone. Every request is first checked for its origin (see `guard`);
 //! every response is watched until it is flushed (see `reply` and `flush`).
 
+mod body;
 mod flush;
 mod guard;
 pub(crate) mod reply;
@@ -19,9 +20,9 @@ use axum::body::Body;
 use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use mesh::Mesh;
 use mesh::messages::LONGEST_BODY;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
@@ -31,10 +32,10 @@ pub use self::settings::{BindError, HttpSettings, Reach};
 
 use self::flush::{FlushingListener, HttpConnection};
 use self::guard::Guard;
-use self::reply::{PendingResponse, WatchedBody};
+use self::reply::{CountedBody, PendingResponse, WatchedBody};
 use self::sessions::Sessions;
 use crate::lease_tracker::LeaseTracker;
-use crate::server::{self, Server};
+use crate::server::{self, Server, Service};
 
 /// The path that clients post to.
 const PATH: &str = "/mcp";
@@ -77,10 +78,11 @@ impl Listener {
     }
 
     /// Serves until `stop` is cancelled.
-    pub async fn serve(self, mesh: Arc<Mesh>, stop: CancellationToken) -> Result<(), ServeError> {
-        let leases = LeaseTracker::new(Arc::clone(&mesh));
-        let router = router(&mesh, &leases, &self.settings, stop.child_token());
-        let listener = FlushingListener::new(self.listener, leases.clone());
+    pub async fn serve(self, service: impl Into<Service>, stop: CancellationToken) -> Result<(), ServeError> {
+        let service = service.into();
+        let leases = LeaseTracker::new(Arc::clone(&service.mesh));
+        let router = router(service, &leases, &self.settings, stop.child_token());
+        let listener = FlushingListener::new(self.listener, leases.clone(), self.settings.timeout);
         let asked = stop.clone();
         let serving = axum::serve(listener, router.into_make_service_with_connect_info::<HttpConnection>())
             .with_graceful_shutdown(async move { asked.cancelled().await });
@@ -105,11 +107,14 @@ struct AppState {
     guard: Arc<Guard>,
     leases: LeaseTracker,
     service: StreamableHttpService<Server, Sessions>,
+    /// How long the body of a request may take.
+    timeout: Duration,
 }
 
-fn router(mesh: &Arc<Mesh>, leases: &LeaseTracker, settings: &HttpSettings, stop: CancellationToken) -> Router {
-    let server = Server::new(Arc::clone(mesh), leases.clone(), server::origin_of_http(), settings.profile);
-    let sessions = Arc::new(Sessions::new(Arc::clone(mesh), leases.clone(), settings.idle, settings.most_sessions));
+fn router(served: Service, leases: &LeaseTracker, settings: &HttpSettings, stop: CancellationToken) -> Router {
+    let mesh = Arc::clone(&served.mesh);
+    let server = Server::new(served, leases.clone(), server::origin_of_http(), settings.profile);
+    let sessions = Arc::new(Sessions::new(mesh, leases.clone(), settings.idle, settings.most_sessions));
     // Our guard has checked Host and Origin already. JSON rather than events if one message is the
     // whole answer. No priming events: a broken answer is not resumed, its mail is fetched again.
     let mut config = StreamableHttpServerConfig::default()
@@ -119,8 +124,21 @@ fn router(mesh: &Arc<Mesh>, leases: &LeaseTracker, settings: &HttpSettings, stop
         .with_max_request_body_bytes(LONGEST_REQUEST);
     config.cancellation_token = stop;
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-    let state = AppState { guard: Arc::new(Guard::new(settings)), leases: leases.clone(), service };
-    Router::new().route(PATH, any(mcp)).route("/healthz", get(healthz)).fallback(elsewhere).with_state(state)
+    let state =
+        AppState { guard: Arc::new(Guard::new(settings)), leases: leases.clone(), service, timeout: settings.timeout };
+    Router::new()
+        .route(PATH, any(mcp))
+        .route("/healthz", get(healthz))
+        .fallback(elsewhere)
+        .layer(axum::middleware::from_fn(counted))
+        .with_state(state)
+}
+
+/// Tells the connection when a request's head has come, and when its response is over.
+async fn counted(request: Request, next: Next) -> Response {
+    let connection = request.extensions().get::<ConnectInfo<HttpConnection>>();
+    let open = connection.map(|ConnectInfo(connection)| connection.begin());
+    next.run(request).await.map(|body| Body::new(CountedBody::new(body, open)))
 }
 
 async fn mcp(State(state): State<AppState>, mut request: Request) -> Response {
@@ -135,6 +153,12 @@ async fn mcp(State(state): State<AppState>, mut request: Request) -> Response {
     let claims_json = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
         kind.to_str().is_ok_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("application/json"))
     });
+    let (head, body) = request.into_parts();
+    let body = match body::whole(body, LONGEST_REQUEST, state.timeout).await {
+        Ok(body) => body,
+        Err(told) => return told,
+    };
+    let request = Request::from_parts(head, Body::from(body));
     let (head, body) = state.service.handle(request).await.into_parts();
     match head.status {
         StatusCode::OK => Response::from_parts(head, Body::new(WatchedBody::new(body, response))),

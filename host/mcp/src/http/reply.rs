@@ -5,11 +5,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use axum::body::{Bytes, HttpBody};
+use axum::body::{Body, Bytes, HttpBody};
 use http_body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
-use super::flush::HttpConnection;
+use super::flush::{HttpConnection, OpenRequest};
 use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 
 /// The response to one request, as the code that attaches mail to it sees it.
@@ -124,6 +124,38 @@ impl<B: HttpBody<Data = Bytes, Error = Infallible> + Unpin> HttpBody for Watched
             self.response.whole = true;
         }
         polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}
+
+/// A response's body that keeps its request open until hyper has all of it.
+pub(super) struct CountedBody {
+    inner: Body,
+    _open: Option<OpenRequest>,
+}
+
+impl CountedBody {
+    pub(super) fn new(inner: Body, open: Option<OpenRequest>) -> CountedBody {
+        CountedBody { inner, _open: open }
+    }
+}
+
+impl HttpBody for CountedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.inner).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -23,6 +23,9 @@ pub struct HttpSettings {
     /// How long a session may be quiet before it ends. Agents are quiet for hours; this is for clients
     /// that left without saying so.
     pub idle: Duration,
+    /// How long a client may take to send the head of a request, and then its body. A connection that stalls in one is
+    /// closed.
+    pub timeout: Duration,
     /// Maximum number of sessions. One more ends the session that was quiet the longest.
     pub most_sessions: usize,
     /// The tools that clients are shown.
@@ -38,6 +41,7 @@ impl Default for HttpSettings {
             hosts: Vec::new(),
             origins: Vec::new(),
             idle: Duration::from_secs(24 * 3_600),
+            timeout: Duration::from_secs(30),
             most_sessions: 512,
             profile: Profile::default(),
         }

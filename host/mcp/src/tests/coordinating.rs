@@ -124,7 +124,8 @@ async fn a_client_is_shown_the_groups_that_were_asked_for() {
         ("core", Ok(())),
         ("reservations", Ok(())),
         ("claims", Ok(())),
-        ("core,runs", Err("`runs` is not a group of tools: core, reservations, commands")),
+        ("core,runs,runners", Ok(())),
+        ("core,run", Err("`run` is not a group of tools: core, reservations, commands, runs, runners")),
     ] {
         assert_eq!(
             text.parse::<Profile>().map(|_| ()).map_err(|error| error.to_string()),

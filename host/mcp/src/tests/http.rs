@@ -275,3 +275,64 @@ async fn a_quiet_client_is_here_for_as_long_as_it_holds_a_stream() {
     assert_eq!(presence("bob").await, "away: nothing heard for 11 min, and its client holds no stream open");
     drop(opened);
 }
+
+/// Sends bytes on a connection of their own and returns all that comes back until the server closes it.
+async fn until_closed(web: &Web, parts: &[&[u8]]) -> String {
+    let mut stream = TcpStream::connect(web.address).await.expect("connected");
+    for part in parts {
+        stream.write_all(part).await.expect("sent");
+    }
+    let mut answer = Vec::new();
+    // A reset is an end too.
+    let _reset = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await.expect("closed");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn half_a_head_and_half_a_body_are_not_waited_for() {
+    let world = World::new();
+    let settings =
+        HttpSettings { token: Some(TOKEN.to_owned()), timeout: Duration::from_millis(300), ..HttpSettings::default() };
+    let web = Web::with(&world, settings).await;
+    assert_eq!(until_closed(&web, &[]).await, "", "a client that says nothing");
+    assert_eq!(until_closed(&web, &[b"POST /mcp HT"]).await, "");
+    let whole = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let second = until_closed(&web, &[whole, b"GET /hea"]).await;
+    assert!(second.starts_with("HTTP/1.1 200"), "half a head after a whole request: {second}");
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: \
+         application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: 100\r\n\r\n"
+    );
+    let body = until_closed(&web, &[head.as_bytes(), b"{\"jsonrpc\""]).await;
+    assert!(body.starts_with("HTTP/1.1 408") && body.contains("did not arrive in time"), "{body}");
+    // A stream and a connection that rests between two requests stay.
+    let session = web.session("2025-11-25").await;
+    session.ask("ping", json!({})).await;
+    let mut resting = TcpStream::connect(web.address).await.expect("connected");
+    for _ in 0..2 {
+        resting.write_all(whole).await.expect("sent");
+        let mut answer = [0; 1024];
+        let read = resting.read(&mut answer).await.expect("answered");
+        assert!(answer[..read].starts_with(b"HTTP/1.1 200"), "{:?}", &answer[..read]);
+        let quiet = tokio::time::timeout(Duration::from_millis(900), resting.read(&mut answer)).await;
+        assert!(quiet.is_err(), "it was closed between two requests: {quiet:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_100_mb_in_chunks_is_too_large_and_its_sender_is_told_so() {
+    let world = World::new();
+    let web = Web::start(&world).await;
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\ncontent-type: \
+         application/json\r\naccept: application/json, text/event-stream\r\nconnection: close\r\ntransfer-encoding: \
+         chunked\r\n\r\n"
+    );
+    let chunk = [b"100000\r\n".as_slice(), &vec![b'x'; 0x10_0000], b"\r\n"].concat();
+    let mut parts: Vec<&[u8]> = vec![head.as_bytes()];
+    parts.extend(std::iter::repeat_n(chunk.as_slice(), 100));
+    parts.push(b"0\r\n\r\n");
+    let answer = until_closed(&web, &parts).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    assert!(answer.contains("may have"), "{answer}");
+}

@@ -7,6 +7,7 @@ mod eras;
 mod fetching;
 mod http;
 mod lines;
+mod running;
 mod talking;
 mod web;
 
@@ -25,7 +26,7 @@ use store::memory::MemoryStore;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ClientProcess, Profile, StdioError, serve_on};
+use crate::{ClientProcess, Profile, Service, StdioError, serve_on};
 
 /// Buffer size of a pipe, in bytes.
 const PIPE: usize = 64 * 1024;
@@ -78,6 +79,13 @@ impl World {
 
     async fn client_of(&self, name: &str, process: ClientProcess) -> Client {
         self.client_with(name, process, Profile::default()).await
+    }
+
+    async fn client_of_service(&self, service: Service, process: ClientProcess, profile: Profile) -> Client {
+        let (near, far) = tokio::io::duplex(PIPE);
+        tokio::spawn(serve_on(service, process, profile, tokio::io::split(far), CancellationToken::new()));
+        let config = ClientConfig::new(ClientCapabilities::default(), Implementation::new("a-client", "1.0"));
+        Client(config.serve(near).await.expect("the handshake succeeds"))
     }
 
     async fn client_with(&self, name: &str, process: ClientProcess, profile: Profile) -> Client {

@@ -21,6 +21,8 @@ use crate::tool_error::ToolError;
 const LONGEST_WAIT: u64 = 300;
 /// The most messages that one call returns.
 const MOST: usize = 100;
+/// How much of one message a call returns that names it and no length, in bytes: some clients cut longer results.
+const MUCH: usize = 32_000;
 /// Interval of progress notifications to a waiting client, which keep it from timing out.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -33,6 +35,10 @@ pub(super) struct Input {
     limit: Option<usize>,
     /// cut bodies, default 4096 bytes
     max_length: Option<usize>,
+    /// this one, whatever became of it
+    message_id: Option<String>,
+    /// leave out its first bytes
+    offset: Option<usize>,
     /// look, leave it unread
     peek: Option<bool>,
     /// acknowledge what this gives
@@ -82,14 +88,15 @@ impl Tool for FetchMessages {
         let text = text(&fetched, &ask, &acknowledged);
         let on_arrival =
             if input.acknowledge == Some(true) { OnArrival::MarkAcknowledged } else { OnArrival::MarkRead };
-        let Fetched { messages, waiting, lease } = fetched;
+        let Fetched { messages, waiting, lease, unnoted: _ } = fetched;
         let output = Output {
             agent: agent.to_string(),
             messages: messages.iter().map(MessageView::from).collect(),
             waiting,
             acknowledged,
         };
-        Ok(ToolOutput { output, text, lease: lease.map(|lease| PendingLease { lease: Box::new(lease), on_arrival }) })
+        let lease = lease.map(|lease| PendingLease::Mail { lease: Box::new(lease), on_arrival });
+        Ok(ToolOutput { output, text, lease })
     }
 }
 
@@ -106,7 +113,12 @@ fn ask(input: &Input) -> Result<(Fetch, Duration), ToolError> {
         Ok(())
     };
     let limit = input.limit.unwrap_or(usual.limit);
-    let max_length = input.max_length.unwrap_or(usual.max_length);
+    let one = input.message_id.as_deref().map(message_id).transpose()?;
+    let usual_length = if one.is_some() { MUCH } else { usual.max_length };
+    let max_length = input.max_length.unwrap_or(usual_length);
+    if one.is_none() && input.offset.is_some() {
+        return Err(ToolError::new("`offset` is for one message", "Name it by message_id."));
+    }
     let wait = input.wait_seconds.unwrap_or(0);
     most("wait_seconds", wait, LONGEST_WAIT)?;
     most("limit", limit as u64, MOST as u64)?;
@@ -128,6 +140,8 @@ fn ask(input: &Input) -> Result<(Fetch, Duration), ToolError> {
         include_settled: input.include_read == Some(true),
         from,
         thread: input.thread.clone(),
+        one,
+        offset: input.offset.unwrap_or(0),
         ..usual
     };
     Ok((ask, Duration::from_secs(wait)))
@@ -173,18 +187,19 @@ async fn fetch(call: &ToolCall, agent: &AgentName, ask: &Fetch, wait: Duration) 
                 () = call.wait.cancelled.cancelled() => return Ok(fetched),
                 () = call.wait.closing.cancelled() => return Ok(fetched),
                 () = call.wait.reader_gone.cancelled() => return Ok(fetched),
-                _ = signs.tick() => call.wait.report_progress(began.elapsed(), wait).await,
+                _ = signs.tick() => call.wait.report_progress(began.elapsed(), Some(wait), "waiting for mail").await,
             }
         }
     }
 }
 
 impl WaitControl {
-    async fn report_progress(&self, waited: Duration, wait: Duration) {
+    /// Tells a client that asked for it how far a call is.
+    pub(crate) async fn report_progress(&self, waited: Duration, total: Option<Duration>, message: &str) {
         let Some((peer, token)) = &self.progress else { return };
         let mut progress = ProgressNotificationParam::new(token.clone(), waited.as_secs_f64());
-        progress.total = Some(wait.as_secs_f64());
-        progress.message = Some("waiting for mail".to_owned());
+        progress.total = total.map(|total| total.as_secs_f64());
+        progress.message = Some(message.to_owned());
         if let Err(error) = peer.notify_progress(progress).await {
             tracing::debug!(%error, "a client that waits could not be told so");
         }
@@ -198,18 +213,12 @@ fn text(fetched: &Fetched, ask: &Fetch, acknowledged: &[String]) -> String {
         parts.push(format!("acknowledged {}", acknowledged.join(", ")));
     }
     if !fetched.messages.is_empty() {
-        parts.push(envelope(&fetched.messages, usize::MAX).0);
+        parts.push(envelope(&fetched.messages, usize::MAX).text);
     } else if ask.limit > 0 {
         parts.push("no unread messages".to_owned());
     }
-    for cut in &fetched.messages {
-        if let Some(whole) = cut.cut_from {
-            parts.push(format!(
-                "{} is cut: {} of {whole} bytes; include_read with max_length {whole} gives all of it",
-                cut.message.id,
-                cut.message.body.len()
-            ));
-        }
+    if fetched.unnoted {
+        parts.push("the store is full: these stay unread and come again; tell your user to make room".to_owned());
     }
     match fetched.waiting {
         0 => {}

@@ -16,8 +16,14 @@ mod message_status;
 mod register_agent;
 mod release_paths;
 mod reserve_paths;
+mod review_changes;
+mod run_result;
+mod runner;
+mod running;
 mod send_command;
 mod send_message;
+mod start_run;
+mod stop_run;
 mod take_command;
 
 use std::collections::BTreeMap;
@@ -36,6 +42,7 @@ use serde_json::{Value, json};
 use crate::caller::KEY;
 use crate::lease_tracker::PendingLease;
 use crate::profile::{Group, Profile};
+use crate::run_host::RunHost;
 use crate::schema;
 use crate::text::Text;
 use crate::tool_error::ToolError;
@@ -59,6 +66,12 @@ trait Tool: 'static {
     ) -> impl Future<Output = Result<ToolOutput<Self::Output>, ToolError>> + Send;
 }
 
+/// A tool whose work is a run or a review, which a client that declares tasks follows by `tasks/get`.
+trait TaskTool: Tool {
+    /// Begins it. Returns its id.
+    fn begin(call: &ToolCall, input: Self::Input) -> impl Future<Output = Result<String, ToolError>> + Send;
+}
+
 /// A tool's effect on the mesh, which clients are told as annotations. No tool destroys anything,
 /// and none reaches beyond the mesh.
 #[derive(Clone, Copy)]
@@ -79,6 +92,8 @@ pub(crate) struct ToolCall {
     pub(crate) ticket: Option<Ticket>,
     /// When to stop waiting for mail, and which client to send progress to.
     pub(crate) wait: WaitControl,
+    /// What starts runs, if this server does.
+    pub(crate) runs: Option<Arc<dyn RunHost>>,
 }
 
 impl ToolCall {
@@ -92,7 +107,7 @@ struct ToolOutput<O> {
     output: O,
     /// The output as text, for clients that show only text.
     text: String,
-    /// Mail in the output.
+    /// Mail or a command in the output.
     lease: Option<PendingLease>,
 }
 
@@ -120,7 +135,7 @@ pub(crate) struct ToolAnswer {
     pub(crate) structured: Value,
     /// The output as text.
     pub(crate) text: String,
-    /// Mail in the output.
+    /// Mail or a command in the output.
     pub(crate) lease: Option<PendingLease>,
 }
 
@@ -131,7 +146,11 @@ pub(crate) struct ListedTool {
     pub(crate) listing: rmcp::model::Tool,
     /// Parses the arguments and runs the tool.
     pub(crate) run: fn(ToolCall, Value) -> BoxFuture<'static, Result<ToolAnswer, ToolError>>,
+    /// Begins its work as a task, for clients that declare those. Returns the task's id.
+    pub(crate) begin: Option<Begin>,
 }
+
+pub(crate) type Begin = fn(ToolCall, Value) -> BoxFuture<'static, Result<String, ToolError>>;
 
 /// Whether tools take the key by which a client without connection identifies itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +188,21 @@ pub(crate) fn tools(profile: Profile, keyed: KeyArgument) -> BTreeMap<&'static s
             entry::<command_status::CommandStatus>(keyed),
         ]);
     }
+    if profile.shows(Group::Runs) {
+        tools.extend([
+            entry::<start_run::StartRun>(keyed),
+            entry::<run_result::RunResult>(keyed),
+            entry::<stop_run::StopRun>(keyed),
+            task_entry::<review_changes::ReviewChanges>(keyed),
+        ]);
+    }
+    if profile.shows(Group::Runners) {
+        tools.extend([
+            task_entry::<runner::ClaudeRun>(keyed),
+            task_entry::<runner::CodexExec>(keyed),
+            task_entry::<runner::GeminiRun>(keyed),
+        ]);
+    }
     tools
 }
 
@@ -193,16 +227,39 @@ fn entry<T: Tool>(keyed: KeyArgument) -> (&'static str, ListedTool) {
     let mut listing = rmcp::model::Tool::new(T::NAME, T::DESCRIPTION, input).annotate(annotations);
     listing.title = Some(T::TITLE.to_owned());
     listing.output_schema = Some(schema::output::<T::Output>());
-    (T::NAME, ListedTool { listing, run: run::<T> })
+    (T::NAME, ListedTool { listing, run: run::<T>, begin: None })
+}
+
+fn task_entry<T: TaskTool>(keyed: KeyArgument) -> (&'static str, ListedTool) {
+    let (name, tool) = entry::<T>(keyed);
+    (name, ListedTool { begin: Some(begin::<T>), ..tool })
+}
+
+fn begin<T: TaskTool>(call: ToolCall, arguments: Value) -> BoxFuture<'static, Result<String, ToolError>> {
+    Box::pin(async move {
+        let input: T::Input = parse(arguments)?;
+        T::begin(&call, input).await
+    })
 }
 
 fn run<T: Tool>(call: ToolCall, arguments: Value) -> BoxFuture<'static, Result<ToolAnswer, ToolError>> {
     Box::pin(async move {
         let input: T::Input = parse(arguments)?;
         let ToolOutput { output, text, lease } = T::run(call, input).await?;
-        let structured = serde_json::to_value(&output).expect("an output is a struct with keys that are text");
+        let mut structured = serde_json::to_value(&output).expect("an output is a struct with keys that are text");
+        make_harmless(&mut structured);
         Ok(ToolAnswer { structured, text, lease })
     })
+}
+
+/// Some clients show their model the structured output, where a peer's text stands outside of its envelope.
+fn make_harmless(output: &mut Value) {
+    match output {
+        Value::String(text) => *text = mesh::harmless(text),
+        Value::Array(items) => items.iter_mut().for_each(make_harmless),
+        Value::Object(fields) => fields.values_mut().for_each(make_harmless),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, ToolError> {

@@ -1,4 +1,4 @@
-//! Adopting: an agent whose machine is lost or abandoned continues on this one, with its name and its waiting mail.
+//! Adopting: an agent whose session ended, or whose machine is lost, continues here with its name and its waiting mail.
 //! Never triggered by a timer: a machine that is only cut off looks the same from outside, so the user decides, with
 //! the operator's login if the servers separate machines.
 
@@ -7,14 +7,14 @@ use store::{Durability, Moving, StoreError, SwapError};
 use crate::agents;
 use crate::agents::presence;
 use crate::agents::remote_cache::RemoteCache;
-use crate::agents::{Agent, Presence};
+use crate::agents::{Agent, Origin, Presence};
 use crate::commands::Command;
 use crate::core::Core;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::{Event, Receipt};
 use crate::names::AgentName;
 use crate::reservations::repository::Repository;
-use crate::sessions::record;
+use crate::sessions::{SessionRef, record};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -35,9 +35,19 @@ pub enum AdoptError {
     /// No agent has that name.
     #[error("no agent named `{0}` has joined")]
     Unknown(AgentName),
-    /// The agent is on this machine already.
+    /// The command line can act as it already.
     #[error("`{0}` lives on this machine already")]
     Here(AgentName),
+    /// Its session on this machine has not ended.
+    #[error("`{agent}` is {} on this machine: {evidence}", presence.as_str())]
+    Alive {
+        /// The agent.
+        agent: AgentName,
+        /// Its presence.
+        presence: Presence,
+        /// The evidence for that presence, as a sentence.
+        evidence: String,
+    },
     /// The agent does not look lost.
     #[error("`{agent}` is {} on the machine `{machine}`: {evidence}", presence.as_str())]
     Heard {
@@ -58,7 +68,7 @@ pub enum AdoptError {
 pub(crate) async fn adopt(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<Adopted, AdoptError> {
     let agent = agents::list::load_agent(core, name).await?.ok_or_else(|| AdoptError::Unknown(name.clone()))?;
     if agent.machine == core.machine.name() {
-        return Err(AdoptError::Here(name.clone()));
+        return take_from_session(core, inboxes, agent).await;
     }
     let (_, presence, evidence) = presence::judged(core, &agent).await?;
     match presence {
@@ -92,6 +102,45 @@ pub(crate) async fn adopt(core: &Core, inboxes: &Inboxes, name: &AgentName) -> R
     .await?;
     core.event_log.note("adopted", serde_json::json!({ "agent": name, "from": from, "to": here })).await;
     Ok(Adopted { agent: name.clone(), waiting: presence::waiting(core, inboxes, name).await?, from })
+}
+
+/// Takes an agent of this machine from a session that is over: the next caller that registers its name is that agent.
+async fn take_from_session(core: &Core, inboxes: &Inboxes, agent: Agent) -> Result<Adopted, AdoptError> {
+    let name = agent.name.clone();
+    if agent.origin == Origin::CommandLine && agent.moved_from.is_none() {
+        return Err(AdoptError::Here(name));
+    }
+    let (_, presence, evidence) = presence::judged(core, &agent).await?;
+    match presence {
+        Presence::Away | Presence::Offline => {}
+        Presence::Busy | Presence::NeedsInput | Presence::Idle => {
+            return Err(AdoptError::Alive { agent: name, presence, evidence });
+        }
+    }
+    let_go(core, &name, agent.session.as_ref()).await?;
+    core.event_log
+        .note("adopted", serde_json::json!({ "agent": name, "from": agent.machine, "to": agent.machine }))
+        .await;
+    Ok(Adopted { waiting: presence::waiting(core, inboxes, &name).await?, agent: name, from: agent.machine })
+}
+
+/// Takes an agent of this machine from its session. Its name and its mail are the next caller's that registers as it.
+pub(crate) async fn let_go(core: &Core, name: &AgentName, session: Option<&SessionRef>) -> Result<(), StoreError> {
+    let here = core.machine.name().to_owned();
+    let is_let_go =
+        records::update(core.shared.as_ref(), &keys::meta(name), Durability::Synced, |old: Option<Agent>| match old {
+            // A caller that registered as it meanwhile keeps it.
+            Some(old) if old.machine == here && old.session.as_ref() == session => {
+                let moved_from = Some(here.clone());
+                (Next::Put(Agent { session: None, moved_from, key_digest: None, ..old }), true)
+            }
+            Some(_) | None => (Next::Keep, false),
+        })
+        .await?;
+    match session {
+        Some(session) if is_let_go => record::release_agent(core, name, session).await,
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Rewrites, as this machine, the records that several machines write: from then on this machine's version decides

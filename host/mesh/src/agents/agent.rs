@@ -69,7 +69,7 @@ pub struct Agent {
     pub registered: Instant,
     /// When it last registered, or was last bound to a session.
     pub bound: Instant,
-    /// The machine that it was adopted from, until a caller registers as it here.
+    /// The machine that it was adopted from, this one if its session ended, until a caller registers as it here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved_from: Option<String>,
     /// SHA-256 of the key that registration issued, if it issued one.

@@ -12,6 +12,7 @@ pub(crate) mod profile;
 pub(crate) mod register;
 pub(crate) mod remote_cache;
 pub(crate) mod remote_presence;
+pub(crate) mod restore;
 pub(crate) mod retention;
 
 pub use agent::{Agent, AgentSummary, Origin, Presence, Profile};

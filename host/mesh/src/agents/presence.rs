@@ -29,6 +29,9 @@ pub(crate) struct Traces {
 fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Presence, String) {
     let heard = last_heard(agent, traces);
     let silence = now.since(heard);
+    if agent.moved_from.as_ref() == Some(&agent.machine) {
+        return (Presence::Offline, "was taken from its session, and no caller has registered as it since".to_owned());
+    }
     if let Some(from) = &agent.moved_from {
         return (Presence::Offline, format!("was adopted from `{from}`, and has not registered here since"));
     }
@@ -40,6 +43,9 @@ fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Pres
             (_, Some(false)) => (Presence::Offline, "its process no longer runs".to_owned()),
             (Activity::Busy, Some(true)) => (Presence::Busy, format!("works, heard {} ago", span(silence))),
             (Activity::NeedsInput, Some(true)) => (Presence::NeedsInput, "waits for its user".to_owned()),
+            (Activity::Idle, Some(true) | None) if record.stopped.is_some() && silence < away_after => {
+                (Presence::Idle, format!("its user stopped it, heard {} ago", span(silence)))
+            }
             (Activity::Idle, Some(true)) => (Presence::Idle, format!("waits, heard {} ago", span(silence))),
             (Activity::Busy, None) if silence < away_after => {
                 (Presence::Busy, format!("works, heard {} ago", span(silence)))
@@ -282,12 +288,14 @@ mod tests {
             shown_by,
             route_hint: None,
             agent: None,
+            released: None,
             activity,
             heard,
             first_seen: heard,
             watches_wake_file: false,
             stands_alone: false,
             advice: None,
+            stopped: None,
             succeeded_by: None,
             told: None,
         });

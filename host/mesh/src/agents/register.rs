@@ -3,11 +3,13 @@
 use store::{Durability, StoreError, SwapError};
 
 use crate::Mesh;
+use crate::agents;
 use crate::agents::adopt;
 use crate::agents::presence;
 use crate::agents::profile::{fill, made_up};
 use crate::agents::remote_cache::RemoteCache;
 use crate::agents::remote_presence;
+use crate::agents::restore;
 use crate::agents::{Agent, Origin, Presence, Profile};
 use crate::core::Core;
 use crate::delivery::invitation;
@@ -66,6 +68,21 @@ pub struct Registered {
     pub key: Option<String>,
     /// How many messages already wait for it.
     pub waiting: usize,
+    /// The agent of the wanted name, if `adopt` can free it.
+    pub adoptable: Option<Adoptable>,
+}
+
+/// An agent whose name was wanted, and which nothing shows to be alive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adoptable {
+    /// The agent.
+    pub agent: AgentName,
+    /// Its machine, if it is another one.
+    pub elsewhere: Option<String>,
+    /// Its presence.
+    pub presence: Presence,
+    /// How many messages wait for it.
+    pub waiting: usize,
 }
 
 /// Why a registration failed.
@@ -118,20 +135,32 @@ impl Mesh {
         }
         let mut profile = wanted.profile;
         fill(&mut profile, &caller.profile);
-        if let Some(name) = own_agent(&self.core, &self.remote, caller).await? {
-            return self.register_again(caller, &name, profile).await;
-        }
-        let name = match &wanted.name {
-            Some(name) => name.clone(),
-            None => made_up(&profile),
+        let asked = match (&wanted.name, &wanted.team) {
+            (Some(name), Some(team)) if name.team().is_none() => Some(name.in_team(Some(team))?),
+            (name, _) => name.clone(),
         };
-        let name = match (&wanted.team, name.team()) {
-            (Some(team), None) => name.in_team(Some(team))?,
-            (Some(_), Some(_)) | (None, _) => name,
+        let own = own_agent(&self.core, &self.remote, caller).await?;
+        let name = match (own, asked) {
+            (Some(own), Some(asked)) if own != asked && is_let_go(&self.core, &asked).await? => {
+                // The user freed this name for it. Its mail under the former one is the next caller's of that name.
+                adopt::let_go(&self.core, &own, session_of(caller).as_ref()).await?;
+                asked
+            }
+            (Some(own), _) => match self.register_again(caller, &own, profile.clone()).await? {
+                Some(registered) => return Ok(registered),
+                // Its record is gone, though its session goes on: the store came back empty.
+                None => own,
+            },
+            (None, Some(asked)) => asked,
+            (None, None) => match &wanted.team {
+                Some(team) => made_up(&profile).in_team(Some(team))?,
+                None => made_up(&profile),
+            },
         };
         for number in 1..=MOST_NUMBERED {
             let candidate = if number == 1 { name.clone() } else { name.numbered(number) };
             if let Some((agent, how, key)) = take_name(&self.core, &self.inboxes, caller, &candidate, &profile).await? {
+                let adoptable = if number > 1 { self.adoptable(&name).await? } else { None };
                 let outcome = match how {
                     Taken::New if number > 1 => RegisterOutcome::Numbered { wanted: name },
                     Taken::New => RegisterOutcome::New,
@@ -143,19 +172,33 @@ impl Mesh {
                     .event_log
                     .note("registered", serde_json::json!({ "agent": agent.name, "harness": agent.profile.harness }))
                     .await;
-                return Ok(Registered { agent, outcome, key, waiting });
+                return Ok(Registered { agent, outcome, key, waiting, adoptable });
             }
         }
         Err(RegisterError::Crowded(name))
     }
 
-    /// The caller is registered already: updates its profile and keeps its name.
+    /// What `adopt` could free: the agent of a wanted name, if nothing shows that it is alive.
+    async fn adoptable(&self, wanted: &AgentName) -> Result<Option<Adoptable>, RegisterError> {
+        let Some(agent) = agents::list::load_agent(&self.core, wanted).await? else { return Ok(None) };
+        let elsewhere = (agent.machine != self.core.machine.name()).then(|| agent.machine.clone());
+        let presence = presence::presence(&self.core, &agent).await?;
+        Ok(match presence {
+            Presence::Away | Presence::Offline => {
+                let waiting = presence::waiting(&self.core, &self.inboxes, wanted).await?;
+                Some(Adoptable { agent: wanted.clone(), elsewhere, presence, waiting })
+            }
+            Presence::Busy | Presence::NeedsInput | Presence::Idle => None,
+        })
+    }
+
+    /// The caller is registered already: updates its profile and keeps its name. `None` if its record is gone.
     async fn register_again(
         &self,
         caller: &Principal,
         name: &AgentName,
         profile: Profile,
-    ) -> Result<Registered, RegisterError> {
+    ) -> Result<Option<Registered>, RegisterError> {
         let now = self.core.machine.now();
         let agent =
             records::update(self.core.shared.as_ref(), &keys::meta(name), Durability::Synced, |old: Option<Agent>| {
@@ -171,15 +214,10 @@ impl Mesh {
                 }
             })
             .await?;
-        match agent {
-            Some(agent) => {
-                self.settle_in(caller, &agent).await?;
-                let waiting = presence::waiting(&self.core, &self.inboxes, name).await?;
-                Ok(Registered { agent, outcome: RegisterOutcome::Same, key: None, waiting })
-            }
-            // Its record was deleted while its session went on: a race like any other.
-            None => Err(RegisterError::Contended(name.clone())),
-        }
+        let Some(agent) = agent else { return Ok(None) };
+        self.settle_in(caller, &agent).await?;
+        let waiting = presence::waiting(&self.core, &self.inboxes, name).await?;
+        Ok(Some(Registered { agent, outcome: RegisterOutcome::Same, key: None, waiting, adoptable: None }))
     }
 
     /// Binds a fresh registration to the caller's session or connection.
@@ -219,7 +257,10 @@ impl Mesh {
 async fn own_agent(core: &Core, remote: &RemoteCache, caller: &Principal) -> Result<Option<AgentName>, RegisterError> {
     match &caller.session {
         Some((reference, session)) if session.parent.is_some() => {
-            let own = record::current_record(core, reference).await?.and_then(|record| record.agent);
+            let own = match record::current_record(core, reference).await? {
+                Some(record) => record::own_agent(core, &record).await?,
+                None => None,
+            };
             Ok(adopt::unless_adopted(core, remote, own).await)
         }
         Some(_) | None => Ok(caller.agent.clone()),
@@ -237,12 +278,14 @@ async fn take_name(
     for _ in 0..TRIES {
         let found = records::load::<Agent>(core.shared.as_ref(), &keys::meta(name)).await?;
         let (revision, how) = match &found {
+            None if restore::settle_claims(core, name, session_of(caller).as_ref()).await? => return Ok(None),
             None => (None, Taken::New),
             Some((revision, holder)) if may_take(core, inboxes, caller, holder, profile).await? => {
                 (Some(*revision), Taken::Reclaimed)
             }
             Some(_) => return Ok(None),
         };
+        let found_session = found.as_ref().and_then(|(_, holder)| holder.session.clone());
         let now = core.machine.now();
         // Only a caller without a session and without a connection needs a key.
         let key =
@@ -258,11 +301,15 @@ async fn take_name(
             },
             session: session_of(caller),
             machine: core.machine.name().to_owned(),
-            registered: found.map_or(now, |(_, holder)| holder.registered),
+            registered: found.as_ref().map_or(now, |(_, holder)| holder.registered),
             bound: now,
             moved_from: None,
             key_digest: key.as_deref().map(key_digest),
         };
+        if let Some(theirs) = found_session.filter(|theirs| agent.session.as_ref() != Some(theirs)) {
+            // First: the session that had the name may be opened again at any time.
+            record::release_agent(core, name, &theirs).await?;
+        }
         let value = records::json(&agent);
         match core.shared.swap(&keys::meta(name), revision, Some(&value), Durability::Synced).await {
             Ok(_) => return Ok(Some((agent, how, key))),
@@ -310,6 +357,12 @@ async fn may_take(
         && holder.profile.program == profile.program
         && holder.profile.project == profile.project;
     Ok(resumed || presence::waiting(core, inboxes, &holder.name).await? == 0)
+}
+
+/// Whether `adopt` freed a name for the next caller that registers it.
+async fn is_let_go(core: &Core, name: &AgentName) -> Result<bool, RegisterError> {
+    let agent = agents::list::load_agent(core, name).await?;
+    Ok(agent.is_some_and(|agent| agent.moved_from.is_some() && agent.machine == core.machine.name()))
 }
 
 enum Taken {

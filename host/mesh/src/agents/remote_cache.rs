@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use store::StoreIdentity;
+
 use crate::agents::Presence;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
@@ -12,6 +14,16 @@ const PRESENCE_KEPT: u64 = 2_000;
 /// How long an agent counts as still this machine's, in milliseconds: less than an adoption takes.
 const STILL_HERE: u64 = 3_000;
 
+/// Whether a process has met a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Met {
+    Before,
+    /// It is the first one at its place.
+    First,
+    /// There was another one at its place: what this process has read is of that one.
+    AnotherOne,
+}
+
 /// Cached answers, each with its time. Each lock is a std mutex: nothing is awaited while it is held.
 #[derive(Default)]
 pub(crate) struct RemoteCache {
@@ -19,6 +31,9 @@ pub(crate) struct RemoteCache {
     presence: PresenceCache,
     /// When an agent was last seen to belong to this machine. Written by `unless_adopted`.
     still_here: Mutex<BTreeMap<AgentName, Instant>>,
+    /// The stores that this process has compared with those that the machine knows, by place. Written by
+    /// `notice_stores`.
+    stores: Mutex<BTreeMap<String, u64>>,
 }
 
 type PresenceCache = Mutex<BTreeMap<AgentName, (Instant, Presence)>>;
@@ -38,6 +53,16 @@ impl RemoteCache {
     pub(crate) fn was_here(&self, name: &AgentName, now: Instant) -> bool {
         let known = self.still_here.lock().expect("no holder of this lock panics");
         known.get(name).is_some_and(|at| is_fresh(*at, now, STILL_HERE))
+    }
+
+    /// What this process knows of a store. From now on it knows this one.
+    pub(crate) fn met(&self, identity: &StoreIdentity) -> Met {
+        let mut known = self.stores.lock().expect("no holder of this lock panics");
+        match known.insert(identity.place.clone(), identity.made) {
+            Some(made) if made == identity.made => Met::Before,
+            Some(_) => Met::AnotherOne,
+            None => Met::First,
+        }
     }
 
     pub(crate) fn note_here(&self, name: &AgentName, now: Instant) {

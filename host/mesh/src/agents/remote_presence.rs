@@ -76,7 +76,12 @@ async fn tell_of_all(core: &Core, connections: &Connections, served: &Served) ->
     match served {
         Served::Everyone => {
             for key in core.local.list(&keys::sessions()).await? {
-                if let Some((_, record)) = records::load::<SessionRecord>(core.local.as_ref(), &key).await? {
+                let found = match records::load::<SessionRecord>(core.local.as_ref(), &key).await {
+                    // It hides its own session alone.
+                    Err(StoreError::Damaged { .. }) => None,
+                    found => found?,
+                };
+                if let Some((_, record)) = found {
                     tell_of(core, &record).await?;
                     if has_ended(core, &record)
                         && let Some((revision, told)) = records::load(core.local.as_ref(), &key).await?

@@ -50,7 +50,15 @@ pub(crate) async fn clean_up_agents(
         if agent.machine != core.machine.name() || holding.contains(&name) || asked.contains(&name) {
             continue;
         }
-        let seen = presence::seen(core, inboxes, agent).await?;
+        let seen = match presence::seen(core, inboxes, agent).await {
+            Ok(seen) => seen,
+            // Its session's record, which does not say whether it lives.
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::warn!(agent = %name, %error, "an agent is skipped");
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let silent = seen.last_heard.is_none_or(|heard| now.since(heard) >= stale);
         if is_here(seen.presence) || !silent || seen.waiting > 0 {
             continue;

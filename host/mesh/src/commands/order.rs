@@ -7,6 +7,7 @@ use store::{Durability, StoreError, SwapError};
 use crate::AddressError;
 use crate::agents::presence;
 use crate::agents::remote_cache::RemoteCache;
+use crate::commands::record::HANDED_OVER_WITHIN;
 use crate::commands::{
     COMMAND_TTL, Command, CommandName, CommandStage, CommandStatus, Ended, LONGEST_ARGUMENTS, LONGEST_RESULT, Run,
 };
@@ -15,6 +16,7 @@ use crate::delivery::chain;
 use crate::delivery::loop_guard::next_trace;
 use crate::messages::address;
 use crate::names::{AgentName, MessageId};
+use crate::ports::machine::Instant;
 use crate::reservations::LONGEST_TTL;
 use crate::sessions::{Principal, Transport};
 use crate::storage::keys;
@@ -154,7 +156,8 @@ pub(crate) async fn take_command(core: &Core, caller: &Principal) -> Result<Opti
             match old.filter(|old| old.standing(now) == CommandStatus::Pending) {
                 None => (Next::Keep, None),
                 Some(mut command) => {
-                    command.stage = CommandStage::Running { at: now, run: None };
+                    let handed_over_by = Some(now.plus(HANDED_OVER_WITHIN));
+                    command.stage = CommandStage::Running { at: now, run: None, handed_over_by };
                     (Next::Put(command.clone()), Some(command))
                 }
             }
@@ -166,6 +169,32 @@ pub(crate) async fn take_command(core: &Core, caller: &Principal) -> Result<Opti
         }
     }
     Ok(None)
+}
+
+/// Notes that a command which was taken has reached its taker.
+pub(crate) async fn confirm_command(core: &Core, id: MessageId) -> Result<(), TakeError> {
+    change_unconfirmed(core, id, |at| CommandStage::Running { at, run: None, handed_over_by: None }).await
+}
+
+/// Lets a command that did not reach its taker be taken again.
+pub(crate) async fn give_command_back(core: &Core, id: MessageId) -> Result<(), TakeError> {
+    change_unconfirmed(core, id, |_| CommandStage::Pending { waits: None }).await
+}
+
+async fn change_unconfirmed(
+    core: &Core,
+    id: MessageId,
+    next: impl Fn(Instant) -> CommandStage + Send + Sync,
+) -> Result<(), TakeError> {
+    let now = core.machine.now();
+    let change =
+        |old: Option<Command>| match old {
+            Some(
+                command @ Command { stage: CommandStage::Running { at, run: None, handed_over_by: Some(by) }, .. },
+            ) if now < by => (Next::Put(Command { stage: next(at), ..command }), ()),
+            Some(_) | None => (Next::Keep, ()),
+        };
+    Ok(records::update(core.shared.as_ref(), &keys::command(id), Durability::Synced, change).await?)
 }
 
 pub(crate) async fn command_waits(core: &Core, caller: &Principal) -> Result<(), TakeError> {

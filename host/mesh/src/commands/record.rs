@@ -18,6 +18,12 @@ pub const LONGEST_RESULT: usize = 64 * 1024;
 /// By default, how long a command waits to be taken, in milliseconds: an hour.
 pub const COMMAND_TTL: u64 = 3_600_000;
 
+/// How long a command that was taken may take to reach its taker, in milliseconds.
+pub(crate) const HANDED_OVER_WITHIN: u64 = 60_000;
+/// The result of a command that was taken and never reached its taker.
+const LOST_BY_TAKER: &str =
+    "the process that took it ended before it could hand it over; it was not begun by relay-mesh";
+
 /// A command's name with its slash: `/review`, `/deploy:staging`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -110,6 +116,10 @@ pub enum CommandStage {
         /// How the harness runs it; `None` if an agent or a script took it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<Run>,
+        /// Until when its taker must have got it. Removed once the taker has; if it passes, the process that took it was
+        /// killed in between, and the command has failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        handed_over_by: Option<Instant>,
     },
     /// It has ended. Written by the recipient or its runner.
     Done {
@@ -210,6 +220,7 @@ impl Command {
             CommandStage::Pending { .. } if now >= self.expires => CommandStatus::Expired,
             CommandStage::Pending { .. } => CommandStatus::Pending,
             CommandStage::Running { run: Some(run), .. } if now >= run.until => CommandStatus::Unknown,
+            CommandStage::Running { handed_over_by: Some(by), .. } if now >= *by => CommandStatus::Failed,
             CommandStage::Running { .. } => CommandStatus::Running,
             CommandStage::Done { ended: Ended::Done, .. } => CommandStatus::Done,
             CommandStage::Done { ended: Ended::Failed, .. } => CommandStatus::Failed,
@@ -224,11 +235,20 @@ impl Command {
         }
     }
 
-    /// When it becomes expired or unknown, unless it changes before.
+    /// What is known of its result at a time.
+    pub fn result(&self, now: Instant) -> Option<&str> {
+        match &self.stage {
+            CommandStage::Done { result, .. } => Some(result),
+            CommandStage::Running { handed_over_by: Some(by), .. } if now >= *by => Some(LOST_BY_TAKER),
+            CommandStage::Pending { .. } | CommandStage::Running { .. } => None,
+        }
+    }
+
+    /// When it becomes expired, unknown or failed, unless it changes before.
     pub(crate) fn ends_by(&self) -> Option<Instant> {
         match &self.stage {
             CommandStage::Pending { .. } => Some(self.expires),
-            CommandStage::Running { run, .. } => run.as_ref().map(|run| run.until),
+            CommandStage::Running { run, handed_over_by, .. } => run.as_ref().map(|run| run.until).or(*handed_over_by),
             CommandStage::Done { .. } => None,
         }
     }

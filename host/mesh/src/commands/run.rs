@@ -191,7 +191,7 @@ async fn take_to_run(core: &Core, command: &Command, means: &Means) -> Result<Op
     let reservation = |old: Option<Command>| match old.filter(|old| old.standing(now) == CommandStatus::Pending) {
         None => (Next::Keep, None),
         Some(mut command) => {
-            command.stage = CommandStage::Running { at: now, run: Some(run.clone()) };
+            command.stage = CommandStage::Running { at: now, run: Some(run.clone()), handed_over_by: None };
             (Next::Put(command.clone()), Some(command))
         }
     };

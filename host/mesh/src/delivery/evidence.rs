@@ -82,7 +82,11 @@ impl OpenHandOvers {
 fn session_of(reading: &Reading) -> Option<&str> {
     let ended = reading.events.iter().find_map(|event| match event {
         HookEvent::Ended(id) => Some(id.as_str()),
-        HookEvent::Alive(_) | HookEvent::Activity { .. } | HookEvent::Rebound { .. } | HookEvent::UserSpoke(_) => None,
+        HookEvent::Alive(_)
+        | HookEvent::Activity { .. }
+        | HookEvent::Rebound { .. }
+        | HookEvent::UserSpoke(_)
+        | HookEvent::Stopped(_) => None,
     });
     let may_tell = reading.max_bytes > 0 || reading.occasion.is_some() || reading.ends_turn();
     let speaker = reading.speaker.as_ref().filter(|_| may_tell);

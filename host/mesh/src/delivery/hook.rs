@@ -32,7 +32,7 @@ use crate::sessions::identify::bare;
 use crate::sessions::record;
 use crate::sessions::ticket;
 use crate::sessions::{Activity, SessionRecord, SessionRef};
-use crate::{Mesh, envelope};
+use crate::{Enveloped, Mesh, envelope};
 
 /// The answer to a hook.
 #[derive(Clone, Debug)]
@@ -73,9 +73,10 @@ impl Mesh {
             lease: None,
             invitation: None,
             advice: None,
+            ends_turn: false,
         };
         let answer = adapter.hook(call, &mut desk).await;
-        let MeshHookHost { speaker, lease, invitation, advice, .. } = desk;
+        let MeshHookHost { speaker, lease, invitation, advice, ends_turn, .. } = desk;
         let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
         if let (Some((session, advice)), false) = (&advice, shows)
             && let Err(error) = edits::advise(&self.core, session, advice).await
@@ -109,6 +110,11 @@ impl Mesh {
                     tracing::warn!(%error, "the session is not marked busy");
                 });
         }
+        if let (true, None, None, Some(session)) = (ends_turn, &lease, &invitation, &speaker)
+            && let Err(error) = wake_file::ring_for_the_rest(&self.core, &self.inboxes, session).await
+        {
+            tracing::warn!(%error, "mail waits for the next prompt or message");
+        }
         Ok(HookOutcome { reply: answer?, speaker, lease, invitation })
     }
 }
@@ -140,11 +146,14 @@ struct MeshHookHost<'a> {
     invitation: Option<(SessionRef, MessageId)>,
     /// The advice given to the adapter before the mail, with its session. Written by `look_up`.
     advice: Option<(SessionRef, String)>,
+    /// Whether the turn ends with this hook, unless its answer carries mail. Written by `look_up`.
+    ends_turn: bool,
 }
 
 #[async_trait]
 impl HookHost for MeshHookHost<'_> {
     async fn look_up(&mut self, reading: Reading) -> Findings {
+        self.ends_turn = reading.ends_turn();
         if let Err(error) = self.look_for_evidence(&reading).await {
             tracing::warn!(%error, "it stays open whether earlier mail was shown");
         }
@@ -219,8 +228,17 @@ impl MeshHookHost<'_> {
         for event in &reading.events {
             self.apply(event, reading).await?;
         }
+        if let (true, Some(session)) = (reading.ends_turn(), &self.speaker) {
+            // A turn that ended by itself began after the stop, or the stop was none.
+            record::change_session(&mesh.core, session, |record| record.stopped = None).await?;
+        }
         if let (Some(session), Some(Occasion::Start | Occasion::Resume)) = (&self.speaker, reading.occasion) {
-            record::change_session(&mesh.core, session, |record| record.stands_alone = true).await?;
+            record::change_session(&mesh.core, session, |record| {
+                record.stands_alone = true;
+                // Its user has opened it again.
+                record.stopped = None;
+            })
+            .await?;
         }
         let Some(session) = self.speaker.clone() else {
             return Ok(Findings {
@@ -240,8 +258,7 @@ impl MeshHookHost<'_> {
         };
         let record = if reading.max_bytes > 0 { record::current_record(&mesh.core, &session).await? } else { None };
         let mail = match &record {
-            // No mail while the session waits for its user.
-            Some(record) if record.activity != Activity::NeedsInput => {
+            Some(record) if self.may_show(record, reading) => {
                 let advice = self.take_advice(record, reading.max_bytes as usize).await?;
                 let max_bytes =
                     (reading.max_bytes as usize).saturating_sub(advice.as_ref().map_or(0, |text| text.len() + 1));
@@ -272,6 +289,13 @@ impl MeshHookHost<'_> {
         })
     }
 
+    /// No mail while the session waits for its user: for an answer, or for a prompt after they have stopped it.
+    fn may_show(&self, record: &SessionRecord, reading: &Reading) -> bool {
+        let core = &self.mesh.core;
+        let stopped = record.stopped_until(core.machine.now(), core.limits.after_stop).is_some();
+        record.activity != Activity::NeedsInput && (reading.attended || !stopped)
+    }
+
     /// Why the edits of this hook must be refused. Stores mere advice for the next reply that can show it.
     async fn look_at_edits(&mut self, reading: &Reading) -> Option<String> {
         let EditAdvice { refusal, advice } = edits::judge_edits(&self.mesh.core, reading, self.speaker.as_ref()).await;
@@ -292,17 +316,38 @@ impl MeshHookHost<'_> {
         match event {
             HookEvent::Alive(session) => record::observe(&mesh.core, &self.harness, session, None).await.map(|_| ()),
             HookEvent::Activity { session, activity } => {
-                record::change_session(&mesh.core, &self.reference(session), |record| record.activity = *activity).await
+                let now = mesh.core.machine.now();
+                let longest = mesh.core.limits.after_stop;
+                record::change_session(&mesh.core, &self.reference(session), |record| {
+                    record.activity = *activity;
+                    // A turn that began after the wait is one that its user may stop again.
+                    if *activity == Activity::Busy && record.stopped_until(now, longest).is_none() {
+                        record.stopped = None;
+                    }
+                })
+                .await
             }
             HookEvent::Rebound { from, to } => {
                 let details = reading.speaker.clone().filter(|speaker| speaker.id == *to);
                 let to = details.unwrap_or_else(|| bare(&self.reference(to), None));
                 record::rebind(&mesh.core, &self.harness, from, &to).await
             }
-            HookEvent::UserSpoke(session) => match record::agent_of(&mesh.core, &self.reference(session)).await? {
-                Some(agent) => chain::person_spoke(&mesh.core, &mesh.inboxes, &agent).await,
-                None => Ok(()),
-            },
+            HookEvent::UserSpoke(session) => {
+                let session = self.reference(session);
+                record::change_session(&mesh.core, &session, |record| record.stopped = None).await?;
+                match record::agent_of(&mesh.core, &session).await? {
+                    Some(agent) => chain::person_spoke(&mesh.core, &mesh.inboxes, &agent).await,
+                    None => Ok(()),
+                }
+            }
+            HookEvent::Stopped(session) => {
+                let now = mesh.core.machine.now();
+                record::change_session(&mesh.core, &self.reference(session), |record| {
+                    record.activity = Activity::Idle;
+                    record.stopped.get_or_insert(now);
+                })
+                .await
+            }
             HookEvent::Ended(session) => {
                 record::change_session(&mesh.core, &self.reference(session), |record| {
                     record.activity = Activity::Ended;
@@ -361,7 +406,7 @@ impl MeshHookHost<'_> {
             lease.trace = None;
         }
         let messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
-        let (text, taken) = envelope(&messages, max_bytes);
+        let Enveloped { text, taken, cut } = envelope(&messages, max_bytes);
         if taken < messages.len() {
             let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
             fetch::release(&mesh.core, rest).await?;
@@ -371,7 +416,7 @@ impl MeshHookHost<'_> {
         }
         let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
         let mail = Mail { ids: lease.messages.clone(), text, priority };
-        self.lease = Some(lease);
+        self.lease = Some(lease.cutting(cut));
         Ok(Some(mail))
     }
 }

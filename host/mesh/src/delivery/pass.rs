@@ -9,7 +9,7 @@ use crate::agents;
 use crate::agents::presence;
 use crate::core::Core;
 use crate::delivery::next_route::{NextRoute, is_untouched, next_step, refused_by_all};
-use crate::delivery::serve::{RETRY, deliverable};
+use crate::delivery::serve::{RETRY, deliverable, has_deliverable};
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::{ROUTE, Ring};
 use crate::messages::fetch;
@@ -24,10 +24,14 @@ use crate::ports::machine::Instant;
 use crate::sessions::discover::of_record;
 use crate::sessions::identify::CONNECTION;
 use crate::sessions::record;
-use crate::sessions::{Session, SessionRecord};
+use crate::sessions::{Activity, Session, SessionRecord};
 use crate::storage::keys;
-use crate::{Lease, Mesh, envelope};
+use crate::{Enveloped, Lease, Mesh, envelope};
 
+/// The backoff key of a session that waits for its user.
+const WAITS_FOR_USER: &str = "user";
+/// When such a session is first looked at again, in milliseconds.
+const LOOK_AGAIN: u64 = 15_000;
 /// The backoff key of an adapter that failed to name its routes.
 const NO_ROUTES: &str = "";
 
@@ -41,6 +45,20 @@ enum Tried {
 }
 
 impl Mesh {
+    /// A session that waits for its user may have got their answer without any hook: they refused, and it stopped. Its
+    /// wake file has its harness look, at growing intervals.
+    async fn ask_again(&self, agent: &AgentName, record: &SessionRecord) -> Result<Option<u64>, StoreError> {
+        let now = self.core.machine.now();
+        if let Some(left) = self.delivery.resting(record, WAITS_FOR_USER, now) {
+            return Ok(Some(left));
+        }
+        if !has_deliverable(&self.core, &self.inboxes, agent).await? {
+            return Ok(None);
+        }
+        wake_file::ring_unnamed(&self.core, &record.session).await?;
+        Ok(Some(self.delivery.rest(record, WAITS_FOR_USER, now, LOOK_AGAIN)))
+    }
+
     /// One pass over a session's mail. Returns after how many milliseconds to try again.
     pub(super) async fn serve_session(
         &self,
@@ -56,6 +74,13 @@ impl Mesh {
             return Ok(None);
         }
         let activity = record::activity(&self.core, &record);
+        let now = self.core.machine.now();
+        if activity == Activity::NeedsInput && record.watches_wake_file {
+            return self.ask_again(agent, &record).await;
+        }
+        if let Some(until) = record.stopped_until(now, self.core.limits.after_stop) {
+            return Ok(Some(until.since(now)));
+        }
         let harness = match self.core.harnesses.get(&record.session.harness).await {
             Ok(Some(harness)) => harness,
             Ok(None) => {
@@ -250,9 +275,10 @@ async fn send_message(
     let (found, lease, _) = fetch::lease_messages(core, inboxes, agent, pick).await?;
     let Some(mut lease) = lease else { return Ok(None) };
     let messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
-    let (text, taken) = envelope(&messages, route.max_bytes as usize);
+    let Enveloped { text, taken, cut } = envelope(&messages, route.max_bytes as usize);
     let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
     fetch::release(core, rest).await.map_err(store_fault)?;
+    let lease = lease.cutting(cut);
     let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
     let mail = Mail { ids: lease.messages.clone(), text, priority };
     let sent = match harness.deliver(session, &route.name, &mail).await {
@@ -299,6 +325,9 @@ async fn wait_for_proof(harness: &dyn Harness, session: &Session, route: &Route,
 fn store_fault(error: crate::FetchError) -> StoreError {
     match error {
         crate::FetchError::Store(error) => error,
+        unknown @ crate::FetchError::Unknown { .. } => {
+            StoreError::Damaged { what: "the inbox".to_owned(), why: unknown.to_string() }
+        }
     }
 }
 

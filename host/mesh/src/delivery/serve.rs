@@ -242,7 +242,7 @@ pub(crate) async fn clients(
 }
 
 /// Whether an agent has mail that a route could carry.
-async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<bool, StoreError> {
+pub(crate) async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Result<bool, StoreError> {
     let inbox = inboxes.of(agent);
     let mut inbox = inbox.lock().await;
     hand_over::refresh(core, &mut inbox, agent).await?;

@@ -8,7 +8,9 @@ use store::{Durability, Position, StoreError};
 
 use crate::core::Core;
 use crate::delivery::loop_guard::{Wakes, why_held};
+use crate::delivery::serve;
 use crate::messages::inbox;
+use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::{DeliveryStatus, Event};
 use crate::messages::{Hold, Message, Priority};
 use crate::names::{AgentName, MessageId};
@@ -134,13 +136,34 @@ pub(crate) async fn append_to_wake_file(
     records::append(core.local.as_ref(), &keys::wake_file(session), &line, Durability::Process).await.map(|_| ())
 }
 
+/// Writes to the wake file at the end of a turn if mail still waits: more than a turn takes has come, and nothing else
+/// may ever wake the session for it.
+pub(crate) async fn ring_for_the_rest(core: &Core, inboxes: &Inboxes, session: &SessionRef) -> Result<(), StoreError> {
+    let Some(record) = record::current_record(core, session).await?.filter(|record| record.watches_wake_file) else {
+        return Ok(());
+    };
+    let waits = match record::own_agent(core, &record).await? {
+        Some(agent) => serve::has_deliverable(core, inboxes, &agent).await?,
+        None => false,
+    };
+    if !waits || record.stopped_until(core.machine.now(), core.limits.after_stop).is_some() {
+        return Ok(());
+    }
+    ring_unnamed(core, &record.session).await
+}
+
+/// Writes to the wake file for no message of its own.
+pub(crate) async fn ring_unnamed(core: &Core, session: &SessionRef) -> Result<(), StoreError> {
+    let line = WakeLine { at: core.machine.now(), from: None, message: None, counts: Counts::Never };
+    records::append(core.local.as_ref(), &keys::wake_file(session), &line, Durability::Process).await.map(drop)
+}
+
 /// The path of a session's wake file, prepared for watching: creates its folder, and notes in the record that the
 /// harness was told of it.
 pub(crate) async fn wake_file_of(core: &Core, session: &SessionRef) -> Result<String, StoreError> {
     let wake_file = keys::wake_file(session);
     if core.local.end(&wake_file).await? == Position::START {
-        let line = WakeLine { at: core.machine.now(), from: None, message: None, counts: Counts::Never };
-        records::append(core.local.as_ref(), &wake_file, &line, Durability::Process).await?;
+        ring_unnamed(core, session).await?;
     }
     record::change_session(core, session, |record| record.watches_wake_file = true).await?;
     Ok(wake_file_path(core, session))

@@ -40,6 +40,17 @@ impl Mesh {
         order::take_command(&self.core, caller).await
     }
 
+    /// Notes that a command which was taken has reached its taker. Without it, the command fails a minute after it was
+    /// taken: the taker was killed.
+    pub async fn confirm_command(&self, id: MessageId) -> Result<(), TakeError> {
+        order::confirm_command(&self.core, id).await
+    }
+
+    /// Lets a command that did not reach its taker be taken again.
+    pub async fn give_command_back(&self, id: MessageId) -> Result<(), TakeError> {
+        order::give_command_back(&self.core, id).await
+    }
+
     /// Commands, oldest first: all, or those for one agent.
     pub async fn commands(&self, to: Option<&AgentName>) -> Result<Vec<Command>, StoreError> {
         order::commands(&self.core, to).await

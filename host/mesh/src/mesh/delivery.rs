@@ -13,7 +13,9 @@ use store::StoreError;
 impl Mesh {
     /// Notes that the reply was flushed to the harness: its mail counts as shown.
     pub async fn confirm_hook(&self, outcome: HookOutcome, event: &str) -> Result<(), crate::FetchError> {
-        hook::confirm_hook(&self.core, outcome, event).await
+        let confirmed = hook::confirm_hook(&self.core, outcome, event).await;
+        self.notice_stores().await;
+        confirmed
     }
 
     /// Whether the session's listener can deliver an invitation now: the session is idle, and the invitation is not

@@ -12,7 +12,7 @@ use crate::messages::inbox;
 use crate::messages::inbox::{Header, Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
 use crate::messages::kept::{self, KeptMessage};
-use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, Receipt};
+use crate::messages::receipt::{Cut, DeliveryHistory, DeliveryStatus, Event, Receipt};
 use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
@@ -25,6 +25,10 @@ pub struct Fetch {
     pub limit: usize,
     /// Longest body in bytes; longer ones are cut at a character boundary and marked.
     pub max_length: usize,
+    /// Only this message, also if it is settled.
+    pub one: Option<MessageId>,
+    /// Bytes of the body to leave out.
+    pub offset: usize,
     /// Look without leasing: nothing counts as read.
     pub peek: bool,
     /// Also messages that were shown, read or acknowledged before.
@@ -46,6 +50,8 @@ impl Default for Fetch {
         Fetch {
             limit: 10,
             max_length: 4096,
+            one: None,
+            offset: 0,
             peek: false,
             include_settled: false,
             from: None,
@@ -64,10 +70,21 @@ pub struct FetchedMessage {
     pub at: Position,
     /// The message, its body cut if it was too long.
     pub message: Message,
-    /// Bytes of the whole body, if it was cut.
-    pub cut_from: Option<usize>,
+    /// The part of the body that this is, if it is not all of it.
+    pub part: Option<Part>,
     /// Its delivery history before this fetch.
     pub history: DeliveryHistory,
+}
+
+/// A part of a message's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where it begins, in bytes.
+    pub from: usize,
+    /// Where it ends.
+    pub to: usize,
+    /// The length of the whole body.
+    pub of: usize,
 }
 
 /// The right to present some messages for a limited time. Confirm it after presenting them; if it is dropped
@@ -81,6 +98,8 @@ pub struct Lease {
     pub(crate) id: String,
     /// The leased messages.
     pub messages: Vec<MessageId>,
+    /// Those of which only a part is presented, or the rest.
+    pub(crate) cut: Vec<(MessageId, Cut)>,
     /// The longest chain among them. The agent works on it once they are presented.
     pub(crate) trace: Option<Trace>,
 }
@@ -94,11 +113,21 @@ pub struct Fetched {
     pub waiting: usize,
     /// The lease on them; none after a peek, or if all of them are settled.
     pub lease: Option<Lease>,
+    /// Whether the store has no room to note that they were read: they stay unread, and are shown again.
+    pub unnoted: bool,
 }
 
 /// Why an inbox could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
+    /// The message is not in this inbox.
+    #[error("no message `{id}` was sent to `{agent}`")]
+    Unknown {
+        /// The message.
+        id: MessageId,
+        /// The owner of the inbox.
+        agent: AgentName,
+    },
     /// The store failed.
     #[error("the inbox could not be read")]
     Store(#[from] store::StoreError),
@@ -157,10 +186,28 @@ fn may_interrupt(slot: &Slot, activity: Activity, now: Instant) -> bool {
 }
 
 impl Lease {
+    /// The lease, with what is presented under it.
+    fn presenting(self, messages: &[FetchedMessage]) -> Lease {
+        let cut = messages.iter().filter_map(|fetched| {
+            let (id, part) = (fetched.message.id, fetched.part?);
+            self.messages.contains(&id).then_some((id, Cut { shown: part.to, of: part.of }))
+        });
+        let cut = cut.collect();
+        Lease { cut, ..self }
+    }
+
+    /// The lease, where of this message only so much is presented.
+    pub(crate) fn cutting(mut self, cut: Option<Cut>) -> Lease {
+        self.cut = self.messages.first().copied().zip(cut).into_iter().collect();
+        self
+    }
+
     /// Splits the lease into one per message, so that each can be confirmed or released alone.
     pub fn each(self) -> Vec<Lease> {
-        let Lease { agent, id, messages, trace } = self;
-        let one = |message| Lease { agent: agent.clone(), id: id.clone(), messages: vec![message], trace };
+        let Lease { agent, id, messages, cut, trace } = self;
+        let of = |message| cut.iter().filter(|(id, _)| *id == message).copied().collect();
+        let one =
+            |message| Lease { agent: agent.clone(), id: id.clone(), messages: vec![message], cut: of(message), trace };
         messages.into_iter().map(one).collect()
     }
 }
@@ -171,6 +218,21 @@ pub(crate) async fn fetch(
     agent: &AgentName,
     ask: &Fetch,
 ) -> Result<Fetched, FetchError> {
+    if let Some(id) = ask.one {
+        return fetch_one(core, inboxes, agent, id, ask).await;
+    }
+    match self::fetch_once(core, inboxes, agent, ask).await {
+        // Mail that cannot be leased can still be looked at.
+        Err(FetchError::Store(error)) if !ask.peek && error.is_full() => {
+            tracing::debug!(%agent, %error, "the mail is shown without a lease");
+            let looked = fetch_once(core, inboxes, agent, &Fetch { peek: true, ..ask.clone() }).await?;
+            Ok(Fetched { unnoted: true, ..looked })
+        }
+        outcome => outcome,
+    }
+}
+
+async fn fetch_once(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &Fetch) -> Result<Fetched, FetchError> {
     if ask.include_settled {
         return fetch_history(core, inboxes, agent, ask).await;
     }
@@ -183,15 +245,16 @@ pub(crate) async fn fetch(
             let mut inbox = inbox.lock().await;
             hand_over::refresh(core, &mut inbox, agent).await?;
             let now = core.machine.now();
-            (pick(&inbox, now), inbox.presentable(now).len())
+            (pick(&inbox, now), inbox.free(now).count())
         };
         (with_texts(core, inboxes, agent, slots).await?, None, waiting)
     } else {
         lease_messages(core, inboxes, agent, pick).await?
     };
-    let cut = |(slot, message): (Slot, Message)| self::cut(slot.at, message, slot.history, ask.max_length);
+    let cut = |(slot, message): (Slot, Message)| self::cut(slot.at, message, slot.history, ask);
     let messages: Vec<FetchedMessage> = found.into_iter().map(cut).collect();
-    Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, lease })
+    let lease = lease.map(|lease| lease.presenting(&messages));
+    Ok(Fetched { waiting: waiting.saturating_sub(messages.len()), messages, lease, unnoted: false })
 }
 
 pub(crate) async fn confirm(
@@ -204,6 +267,7 @@ pub(crate) async fn confirm(
 ) -> Result<(), FetchError> {
     let event = Event::Status { status, route: route.to_owned(), evidence };
     inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?;
+    note_cut(core, lease).await?;
     if status.settles() {
         if let Some(trace) = lease.trace {
             chain::works_on(core, &lease.agent, trace).await?;
@@ -229,7 +293,8 @@ pub(crate) async fn confirm_late(
         inbox.unsettled.get(&id).map(|slot| slot.header.trace)
     };
     let Some(trace) = trace else { return Ok(false) };
-    let lease = Lease { agent: agent.clone(), id: String::new(), messages: vec![id], trace: Some(trace) };
+    let lease =
+        Lease { agent: agent.clone(), id: String::new(), messages: vec![id], cut: Vec::new(), trace: Some(trace) };
     confirm(core, inboxes, &lease, status, route, evidence).await?;
     Ok(true)
 }
@@ -286,7 +351,7 @@ pub(crate) async fn lease(
     loop {
         hand_over::refresh(core, &mut inbox, agent).await?;
         let now = core.machine.now();
-        let waiting = inbox.presentable(now).len();
+        let waiting = inbox.free(now).count();
         let slots = pick(&inbox, now);
         if slots.is_empty() {
             return Ok((slots, None, waiting));
@@ -300,6 +365,7 @@ pub(crate) async fn lease(
                 agent: agent.clone(),
                 id,
                 messages: slots.iter().map(|slot| slot.header.id).collect(),
+                cut: Vec::new(),
                 trace: slots.iter().map(|slot| slot.header.trace).max_by_key(|trace| trace.hops),
             };
             return Ok((slots, Some(lease), waiting));
@@ -360,9 +426,51 @@ async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &
     // A message that is only peeked at does not count as left out, just as a leased one does not.
     let unread = kept.iter().filter(|kept| !kept.history.is_settled()).count();
     let waiting = presence::waiting(core, inboxes, agent).await?.saturating_sub(unread);
-    let cut = |KeptMessage { at, message, history }| self::cut(at, message, history, ask.max_length);
-    let messages = kept.into_iter().map(cut).collect();
-    Ok(Fetched { messages, waiting, lease })
+    let cut = |KeptMessage { at, message, history }| self::cut(at, message, history, ask);
+    let messages: Vec<FetchedMessage> = kept.into_iter().map(cut).collect();
+    let lease = lease.map(|lease| lease.presenting(&messages));
+    Ok(Fetched { messages, waiting, lease, unnoted: false })
+}
+
+/// Fetches one message, or a part of it, whatever became of it before.
+async fn fetch_one(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    id: MessageId,
+    ask: &Fetch,
+) -> Result<Fetched, FetchError> {
+    let Some(KeptMessage { at, message, history }) = kept::one_of(core, agent, id).await? else {
+        return Err(FetchError::Unknown { id, agent: agent.clone() });
+    };
+    let trace = message.trace;
+    let was_cut = history.cut.is_some();
+    let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
+        inbox.presentable(now).into_iter().filter(|slot| slot.header.id == id).cloned().collect()
+    };
+    let lease = match ask.peek {
+        true => None,
+        false => self::lease(core, inboxes, agent, pick).await?.1,
+    };
+    let found = self::cut(at, message, history, ask);
+    // What had been cut before is read with this, though no lease is due.
+    let lease = lease.or_else(|| {
+        let late =
+            Lease { agent: agent.clone(), id: String::new(), messages: vec![id], cut: Vec::new(), trace: Some(trace) };
+        (was_cut && !ask.peek).then_some(late)
+    });
+    let messages = vec![found];
+    let lease = lease.map(|lease| lease.presenting(&messages));
+    let waiting = presence::waiting(core, inboxes, agent).await?;
+    Ok(Fetched { messages, waiting, lease, unnoted: false })
+}
+
+/// Records of which messages only a part was presented, or the rest.
+pub(crate) async fn note_cut(core: &Core, lease: &Lease) -> Result<(), StoreError> {
+    for (id, cut) in &lease.cut {
+        inbox::receipt(core, &lease.agent, &[*id], &Event::Cut(*cut), Durability::Process).await?;
+    }
+    Ok(())
 }
 
 /// Reads the new receipts and moves the cursor past the settled messages.
@@ -385,16 +493,19 @@ fn choose<'a>(slots: impl Iterator<Item = &'a Slot>, ask: &Fetch) -> Vec<Slot> {
     slots.into_iter().take(ask.limit).cloned().collect()
 }
 
-/// Cuts a body that is too long, at a character boundary.
-fn cut(at: Position, mut message: Message, history: DeliveryHistory, max_length: usize) -> FetchedMessage {
-    let whole = message.body.len();
-    if whole <= max_length {
-        return FetchedMessage { at, message, cut_from: None, history };
-    }
-    let mut keep = max_length;
-    while !message.body.is_char_boundary(keep) {
-        keep -= 1;
-    }
-    message.body.truncate(keep);
-    FetchedMessage { at, message, cut_from: Some(whole), history }
+/// The part of a message that was asked for, cut at character boundaries.
+fn cut(at: Position, mut message: Message, history: DeliveryHistory, ask: &Fetch) -> FetchedMessage {
+    let of = message.body.len();
+    let boundary = |mut byte: usize| {
+        while !message.body.is_char_boundary(byte) {
+            byte -= 1;
+        }
+        byte
+    };
+    let from = boundary(ask.offset.min(of));
+    let to = boundary(from.saturating_add(ask.max_length).min(of));
+    let part = Part { from, to, of };
+    message.body.truncate(to);
+    message.body.drain(..from);
+    FetchedMessage { at, message, part: (part.from > 0 || part.to < of).then_some(part), history }
 }

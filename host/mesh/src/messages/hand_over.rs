@@ -9,6 +9,7 @@ use store::{Durability, StoreError};
 use crate::agents;
 use crate::core::Core;
 use crate::delivery::chain;
+use crate::messages::fetch;
 use crate::messages::fetch::{Lease, tidy};
 use crate::messages::inbox;
 use crate::messages::inbox::Inbox;
@@ -22,6 +23,7 @@ use crate::sessions::{Activity, SessionRef};
 pub(crate) async fn hand_over(core: &Core, lease: &Lease, session: &SessionRef, route: &str) -> Result<(), StoreError> {
     let event = Event::HandedOver { session: session.clone(), route: route.to_owned() };
     inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?;
+    fetch::note_cut(core, lease).await?;
     match lease.trace {
         Some(trace) => chain::works_on(core, &lease.agent, trace).await,
         None => Ok(()),
@@ -63,8 +65,12 @@ pub(crate) async fn take_back(
 /// Reads what is new in an inbox, for a presenter: what was handed over in vain is taken back first.
 pub(crate) async fn refresh(core: &Core, inbox: &mut Inbox, agent: &AgentName) -> Result<(), StoreError> {
     inbox.refresh(core.shared.as_ref(), agent).await?;
-    if reclaim(core, agent, &inbox.handed_over()).await? {
-        inbox.refresh(core.shared.as_ref(), agent).await?;
+    match reclaim(core, agent, &inbox.handed_over()).await {
+        Ok(true) => inbox.refresh(core.shared.as_ref(), agent).await?,
+        Ok(false) => {}
+        // Without room to note it, the rest of the mail can still be read.
+        Err(error) if error.is_full() => tracing::debug!(%agent, %error, "nothing is taken back"),
+        Err(error) => return Err(error),
     }
     Ok(())
 }

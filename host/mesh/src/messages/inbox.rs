@@ -10,7 +10,7 @@ use store::{AppendError, Durability, Entry, Expect, Position, Store, StoreError}
 
 use crate::core::Core;
 use crate::messages::Message;
-use crate::messages::checkpoint::{Checkpoint, Cursor, LastEntries, MOST_LISTED, Places, ReadOn, read_on};
+use crate::messages::checkpoint::{Checkpoint, Cursor, EntryMark, LastEntries, MOST_LISTED, Places, ReadOn, read_on};
 use crate::messages::fetch::FetchedMessage;
 use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, HandOver, Receipt};
 use crate::messages::slot::Came;
@@ -38,6 +38,8 @@ pub(crate) struct Inbox {
     read: Option<Places>,
     /// The last entries that were read.
     last: LastEntries,
+    /// Whether this inbox appended receipts after the last one that `last` names.
+    is_mark_behind: bool,
     /// The last entries that another process read, if it is not known yet whether they are still there.
     unproven: LastEntries,
     /// Settled messages before this are not known any more, so open ones before it have to be listed in the cursor.
@@ -166,6 +168,7 @@ impl Inbox {
         }
         self.unproven = LastEntries::default();
         self.last.message = messages.last.or(self.last.message);
+        self.is_mark_behind &= receipts.last.is_none();
         self.last.receipt = receipts.last.or(self.last.receipt);
         self.unsettled.append(&mut came.slots);
         self.damage += receipts.torn + messages.torn + came.unreadable;
@@ -245,6 +248,7 @@ impl Inbox {
                     self.take(read.receipts, receipt.clone());
                 }
                 self.read = Some(Places { receipts: end, ..read });
+                self.is_mark_behind = true;
                 Ok(true)
             }
             Err(AppendError::Moved) => Ok(false),
@@ -255,6 +259,12 @@ impl Inbox {
     /// Writes the cursor, so that the next process need not read settled messages.
     pub(crate) async fn leave_cursor(&mut self, store: &dyn Store, name: &AgentName) {
         let Some(read) = self.read else { return };
+        if self.is_mark_behind {
+            // The next process must notice if what was appended here is lost.
+            let last = store.read_back(&keys::receipts(name), read.receipts, 1).await;
+            let Some(mark) = last.ok().and_then(|batch| batch.entries.last().map(EntryMark::of)) else { return };
+            (self.last.receipt, self.is_mark_behind) = (Some(mark), false);
+        }
         let cursor = self.cursor(read);
         if self.written.as_ref() == Some(&cursor) {
             return;
@@ -307,12 +317,25 @@ impl Inbox {
         slots.filter_map(|slot| Some((slot.header.id, slot.history.handed.clone()?))).collect()
     }
 
-    /// Unsettled messages that nobody presents and no session was given, most urgent first, then oldest first.
+    /// Unsettled messages that may be presented now, most urgent first, then oldest first. While one is leased, what
+    /// the same sender wrote after it waits too, unless that is more urgent: what a sender writes is shown in order.
     pub(crate) fn presentable(&self, now: Instant) -> Vec<&Slot> {
-        let free = |slot: &&Slot| !slot.history.is_leased(now) && slot.history.handed.is_none();
-        let mut slots: Vec<&Slot> = self.unsettled.values().filter(free).collect();
+        let mut leased: BTreeMap<&AgentName, Vec<&Slot>> = BTreeMap::new();
+        for slot in self.unsettled.values().filter(|slot| slot.history.is_leased(now)) {
+            leased.entry(&slot.header.from).or_default().push(slot);
+        }
+        let overtakes = |slot: &Slot| {
+            let before = leased.get(&slot.header.from).into_iter().flatten();
+            before.into_iter().any(|first| first.at < slot.at && first.header.priority >= slot.header.priority)
+        };
+        let mut slots: Vec<&Slot> = self.free(now).filter(|slot| !overtakes(slot)).collect();
         slots.sort_by_key(|slot| (std::cmp::Reverse(slot.header.priority), slot.at));
         slots
+    }
+
+    /// Unsettled messages that are not being presented and that no session was given.
+    pub(crate) fn free(&self, now: Instant) -> impl Iterator<Item = &Slot> {
+        self.unsettled.values().filter(move |slot| !slot.history.is_leased(now) && slot.history.handed.is_none())
     }
 }
 
@@ -333,7 +356,7 @@ pub(crate) async fn message_of(core: &Core, name: &AgentName, slot: &Slot) -> Re
 
 /// A message as it is about to be presented.
 pub(crate) fn presented((slot, message): (Slot, Message)) -> FetchedMessage {
-    FetchedMessage { at: slot.at, message, cut_from: None, history: slot.history }
+    FetchedMessage { at: slot.at, message, part: None, history: slot.history }
 }
 
 /// Appends an event to the receipts of these messages.

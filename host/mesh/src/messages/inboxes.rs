@@ -33,6 +33,13 @@ impl Inboxes {
         view(&self.there, name)
     }
 
+    /// Drops all views: the store is another one.
+    pub(crate) fn forget_all(&self) {
+        self.inboxes.lock().expect("no holder of this lock panics").clear();
+        self.keyed.lock().expect("no holder of this lock panics").clear();
+        self.forget_what_is_there();
+    }
+
     /// Drops the inbox contents that were read while emptying the outbox.
     pub(crate) fn forget_what_is_there(&self) {
         self.there.lock().expect("no holder of this lock panics").clear();

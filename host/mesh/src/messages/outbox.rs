@@ -12,7 +12,7 @@ use crate::core::Core;
 use crate::messages::Message;
 use crate::messages::address;
 use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Reached, RecipientStatus};
-use crate::messages::send::{Reach, Sending, Try};
+use crate::messages::send::{Reach, Sending, Try, WaitsFor};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::storage::{keys, records};
@@ -61,8 +61,8 @@ pub(crate) enum Outbox {
 pub(crate) enum OutboxState {
     /// Yes.
     Open,
-    /// The servers cannot be reached: queue it behind the rest.
-    Blocked,
+    /// The servers cannot be reached, or have no leader: queue it behind the rest.
+    Blocked(WaitsFor),
     /// Earlier messages of the same sender still wait: another process is sending them, or the servers refuse them.
     Busy,
 }
@@ -96,7 +96,7 @@ impl Mesh {
     /// this one does. A message whose turn does not come soon stays queued.
     pub(crate) async fn queue_behind(&self, sending: Sending, to: &[String], reach: Reach) -> Result<Sent, SendError> {
         let name = sending.id.to_string();
-        let sent = Sent::of(&sending);
+        let sent = Sent { waits_for: Some(WaitsFor::Turn), ..Sent::of(&sending) };
         let mut sent = queue(&self.core, sending, to, reach, sent).await?;
         let round = async {
             let mut looks = 0;
@@ -140,7 +140,8 @@ impl Mesh {
             Ok(true) => OutboxState::Busy,
             Ok(false) => OutboxState::Open,
             Err(error) => {
-                let way = if error.is_out_of_reach() { OutboxState::Blocked } else { OutboxState::Open };
+                let by = error.is_out_of_reach().then(|| WaitsFor::end_of(&error));
+                let way = by.map_or(OutboxState::Open, OutboxState::Blocked);
                 let error: &dyn std::error::Error = &error;
                 tracing::debug!(error, "the outbox waits");
                 way

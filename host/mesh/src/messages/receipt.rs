@@ -102,6 +102,8 @@ pub enum Event {
         /// The hook: `hook:PostToolUse`.
         route: String,
     },
+    /// Only the beginning of its text has gone out, or by now all of it.
+    Cut(Cut),
     /// The session that it was handed over to ended, or left it out, before a model request is known to have held it.
     #[serde(rename = "taken-back")]
     TakenBack {
@@ -137,6 +139,15 @@ pub enum Event {
         /// The reason, for users.
         reason: String,
     },
+}
+
+/// How much of a message's text has gone out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// Its first bytes, so many.
+    pub shown: usize,
+    /// The length of the whole text, in bytes.
+    pub of: usize,
 }
 
 /// A hand-over that nothing has proven yet.
@@ -190,6 +201,9 @@ pub struct DeliveryHistory {
     /// Why it waits again after it was handed over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taken_back: Option<String>,
+    /// How much of its text the recipient got, if that was not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<Cut>,
     /// Its text has gone out, or may have. See [`DeliveryHistory::may_repeat`].
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub went_out: bool,
@@ -259,6 +273,7 @@ impl DeliveryHistory {
                 self.handed = Some(HandOver { session, route: route.clone(), at });
                 self.reached.entry(DeliveryStatus::Accepted).or_insert(Reached { at, route, evidence: None });
             }
+            Event::Cut(cut) => self.cut = Some(cut).filter(|cut| cut.shown < cut.of),
             Event::TakenBack { reason } => {
                 self.handed = None;
                 self.taken_back = Some(reason);

@@ -45,6 +45,34 @@ pub struct Sent {
     pub thread: String,
     /// The result for each recipient.
     pub recipients: Vec<SentTo>,
+    /// What the queued ones among them wait for.
+    pub waits_for: Option<WaitsFor>,
+}
+
+/// What a queued message waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitsFor {
+    /// The servers can be reached and have no leader: they have to elect one.
+    Election,
+    /// The servers cannot be reached.
+    Servers,
+    /// Earlier messages of the same sender.
+    Turn,
+}
+
+impl WaitsFor {
+    pub(crate) fn end_of(error: &StoreError) -> WaitsFor {
+        if error.awaits_election() { WaitsFor::Election } else { WaitsFor::Servers }
+    }
+
+    /// The reason as a clause, after "it waits on this machine until".
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WaitsFor::Election => "the servers have elected a leader",
+            WaitsFor::Servers => "the servers can be reached",
+            WaitsFor::Turn => "the servers have taken what was sent before it",
+        }
+    }
 }
 
 /// The result of sending a message to one recipient.
@@ -115,12 +143,12 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// Whether the servers could not be reached, so that a retry may succeed.
-    pub(crate) fn is_out_of_reach(&self) -> bool {
+    /// The cause, if it is that the servers could not be reached, so that a retry may succeed.
+    pub(crate) fn out_of_reach(&self) -> Option<&StoreError> {
         match self {
             SendError::Address(AddressError::Store(error))
             | SendError::Store { source: error, .. }
-            | SendError::Unreadable(error) => error.is_out_of_reach(),
+            | SendError::Unreadable(error) => Some(error).filter(|error| error.is_out_of_reach()),
             SendError::Address(
                 AddressError::Invalid(_) | AddressError::Unknown { .. } | AddressError::Ambiguous { .. },
             )
@@ -130,7 +158,7 @@ impl SendError {
             | SendError::NobodyElse
             | SendError::UnknownReply(_)
             | SendError::OtherUnderKey { .. }
-            | SendError::NotQueued(_) => false,
+            | SendError::NotQueued(_) => None,
         }
     }
 }
@@ -177,13 +205,21 @@ impl Mesh {
         // Queued messages of this sender come first.
         match self.send_what_waits_before(&sending.from).await {
             OutboxState::Open => {}
-            OutboxState::Blocked => return outbox::queue(&self.core, sending, to, Reach::Named, sent).await,
+            OutboxState::Blocked(by) => {
+                sent.waits_for = Some(by);
+                return outbox::queue(&self.core, sending, to, Reach::Named, sent).await;
+            }
             OutboxState::Busy => return self.queue_behind(sending, to, Reach::Named).await,
         }
         match self.send_by_address(&sending, to, &mut sent).await {
             Ok(()) => Ok(sent),
-            Err(error) if error.is_out_of_reach() => outbox::queue(&self.core, sending, to, Reach::Named, sent).await,
-            Err(error) => Err(error),
+            Err(error) => match error.out_of_reach() {
+                Some(cause) => {
+                    sent.waits_for = Some(WaitsFor::end_of(cause));
+                    outbox::queue(&self.core, sending, to, Reach::Named, sent).await
+                }
+                None => Err(error),
+            },
         }
     }
 
@@ -236,7 +272,10 @@ impl Mesh {
                 self.send_to(&sending, recipients, reach, Try::First, &mut sent).await?;
                 Ok(sent)
             }
-            OutboxState::Blocked => outbox::queue(&self.core, sending, &to(), reach, sent).await,
+            OutboxState::Blocked(by) => {
+                sent.waits_for = Some(by);
+                outbox::queue(&self.core, sending, &to(), reach, sent).await
+            }
             OutboxState::Busy => self.queue_behind(sending, &to(), reach).await,
         }
     }
@@ -494,7 +533,7 @@ impl Sent {
     /// The result before any recipient has it.
     pub(crate) fn of(sending: &Sending) -> Sent {
         let thread = sending.draft.thread.clone().unwrap_or_else(|| sending.id.to_string());
-        Sent { id: sending.id, thread, recipients: Vec::new() }
+        Sent { id: sending.id, thread, recipients: Vec::new(), waits_for: None }
     }
 }
 

@@ -24,10 +24,12 @@ impl Amount {
 }
 
 /// The segments of a log that end at or before a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldSegments {
     /// Their number and bytes.
     pub amount: Amount,
+    /// Their files, relative to the data folder.
+    pub names: Vec<String>,
     /// Where the first segment after them begins.
     pub kept_from: Position,
 }

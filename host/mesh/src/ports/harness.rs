@@ -229,6 +229,8 @@ pub enum HookEvent {
     },
     /// The user typed.
     UserSpoke(String),
+    /// The user stopped the turn of a session.
+    Stopped(String),
     /// A session ended.
     Ended(String),
 }
@@ -269,7 +271,8 @@ impl Reading {
     /// Whether this hook says that the session has gone idle. At a start it has not gone anywhere.
     pub fn ends_turn(&self) -> bool {
         let idle = |event: &HookEvent| matches!(event, HookEvent::Activity { activity: Activity::Idle, .. });
-        self.occasion.is_none() && self.events.iter().any(idle)
+        let stopped = |event: &HookEvent| matches!(event, HookEvent::Stopped(_));
+        self.occasion.is_none() && self.events.iter().any(idle) && !self.events.iter().any(stopped)
     }
 }
 

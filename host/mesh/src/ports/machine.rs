@@ -60,6 +60,13 @@ pub trait Machine: Send + Sync + 'static {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// A mark of a folder that stays the same if it is renamed, and that no other folder of this machine has. None if
+    /// there is no such folder, or the system does not tell.
+    fn folder_mark(&self, folder: &Path) -> Option<String> {
+        let _unseen: &Path = folder;
+        None
+    }
+
     /// An absolute path with every symlink followed, and what is there. The last components need not exist yet.
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
         Ok(Resolved { path: PathBuf::from(path), found: PathKind::Nothing })

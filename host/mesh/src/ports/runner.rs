@@ -376,6 +376,23 @@ pub struct RunOutcome {
     pub retry_after: Option<Duration>,
 }
 
+impl RunOutcome {
+    /// An outcome of which no more is known than how it ended.
+    pub fn of(ending: Ending) -> RunOutcome {
+        RunOutcome {
+            ending,
+            answer: None,
+            output: None,
+            session: None,
+            usage: None,
+            turns: None,
+            denials: Vec::new(),
+            why: None,
+            retry_after: None,
+        }
+    }
+}
+
 /// A harness that runs tasks.
 #[async_trait]
 pub trait HarnessRunner: Send + Sync {

@@ -7,6 +7,7 @@ use crate::names::AgentName;
 use crate::ports::machine::Instant;
 use crate::reservations::Reservation;
 use crate::reservations::ledger::Ledger;
+use crate::reservations::renamed;
 use crate::reservations::repository::Repository;
 use crate::storage::{keys, records};
 
@@ -41,7 +42,10 @@ pub(crate) async fn reservations(
     filter: &ReservationFilter,
 ) -> Result<Vec<RepositoryReservations>, StoreError> {
     let keys = match &filter.repository {
-        Some(only) => vec![keys::reservations_of(only)],
+        Some(only) => {
+            renamed::follow(core, only).await?;
+            vec![keys::reservations_of(only)]
+        }
         None => core.shared.list(&keys::reservations()).await?,
     };
     let now = core.machine.now();

@@ -4,6 +4,7 @@ pub(crate) mod edits;
 pub mod glob;
 pub(crate) mod ledger;
 pub(crate) mod list;
+pub(crate) mod renamed;
 pub mod repository;
 pub(crate) mod reservation;
 pub(crate) mod reserve;

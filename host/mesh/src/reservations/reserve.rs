@@ -9,6 +9,7 @@ use crate::messages::Draft;
 use crate::names::{AgentName, MessageId};
 use crate::reservations::glob::Glob;
 use crate::reservations::ledger::{Ledger, MOST, Others, Own, RequestOutcome, ReservationRequest};
+use crate::reservations::renamed;
 use crate::reservations::repository::Repository;
 use crate::reservations::{Conflict, LONGEST_REASON, Mode, Reservation, Ttl};
 use crate::sessions::Principal;
@@ -258,6 +259,7 @@ pub(crate) async fn check_reservation(
 }
 
 pub(crate) async fn ledger(core: &Core, repository: &Repository) -> Result<Option<Ledger>, StoreError> {
+    renamed::follow(core, repository).await?;
     let key = keys::reservations_of(repository);
     Ok(records::load::<Ledger>(core.shared.as_ref(), &key).await?.map(|(_, ledger)| ledger))
 }
@@ -268,9 +270,11 @@ pub(crate) async fn change_ledger<R: Send>(
     repository: &Repository,
     mut decide: impl FnMut(&mut Ledger) -> (bool, R) + Send,
 ) -> Result<R, StoreError> {
+    renamed::follow(core, repository).await?;
     let key = keys::reservations_of(repository);
+    let mut is_put = false;
     // Not synced: a reservation binds running processes only, and its holder dies with the power too.
-    records::update(core.shared.as_ref(), &key, Durability::Process, |old: Option<Ledger>| {
+    let answer = records::update(core.shared.as_ref(), &key, Durability::Process, |old: Option<Ledger>| {
         let existed = old.is_some();
         let mut ledger = old.unwrap_or_else(|| Ledger::new(repository.clone()));
         let (changed, answer) = decide(&mut ledger);
@@ -280,9 +284,14 @@ pub(crate) async fn change_ledger<R: Send>(
             (true, true) => Next::Keep,
             (true, false) => Next::Put(ledger),
         };
+        is_put = matches!(next, Next::Put(_));
         (next, answer)
     })
-    .await
+    .await?;
+    if is_put {
+        renamed::note(core, repository).await;
+    }
+    Ok(answer)
 }
 
 /// Why an agent may not release a pattern.

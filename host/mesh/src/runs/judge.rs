@@ -146,17 +146,7 @@ mod tests {
     use super::*;
 
     fn outcome(ending: Ending) -> RunOutcome {
-        RunOutcome {
-            ending,
-            answer: Some("done".to_owned()),
-            output: None,
-            session: None,
-            usage: None,
-            turns: None,
-            denials: Vec::new(),
-            why: None,
-            retry_after: None,
-        }
+        RunOutcome { answer: Some("done".to_owned()), ..RunOutcome::of(ending) }
     }
 
     #[test]

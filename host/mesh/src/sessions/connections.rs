@@ -11,8 +11,8 @@ use crate::sessions::{ConnectionId, Sign, Transport};
 pub(crate) struct Connections {
     /// The agent that acts through each connection. Written by registration, dropped when the connection closes.
     speakers: Mutex<BTreeMap<ConnectionId, AgentName>>,
-    /// Every agent that registered through a connection, also if each of its calls must identify it. Written by
-    /// registration, dropped when the connection closes.
+    /// Every agent that registered or called through a connection: this process delivers its mail. Written by
+    /// registration and by calls, dropped when the connection closes.
     registered: Mutex<BTreeMap<ConnectionId, BTreeSet<AgentName>>>,
     /// The connections whose clients hold a stream open. Written by the HTTP server, dropped when the connection
     /// closes.
@@ -31,7 +31,16 @@ impl Connections {
         }
     }
 
-    /// The agents that registered through a connection.
+    /// Notes that an agent calls through a connection: this process delivers its mail. Returns whether that is new.
+    pub(crate) fn serves(&self, connection: &ConnectionId, agent: &AgentName) -> bool {
+        let mut registered = self.registered.lock().expect("no holder of this lock panics");
+        if registered.get(connection).is_some_and(|agents| agents.contains(agent)) {
+            return false;
+        }
+        registered.entry(connection.clone()).or_default().insert(agent.clone())
+    }
+
+    /// The agents that registered or called through a connection.
     pub(crate) fn agents_by(&self, connection: &ConnectionId) -> BTreeSet<AgentName> {
         self.registered.lock().expect("no holder of this lock panics").get(connection).cloned().unwrap_or_default()
     }

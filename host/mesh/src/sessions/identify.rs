@@ -58,6 +58,12 @@ pub enum IdentifyError {
 impl Mesh {
     /// Identifies the caller. A caller that has not registered has no agent yet; that is no error.
     pub async fn identify(&self, call: &Call) -> Result<Principal, IdentifyError> {
+        let outcome = self.identify_once(call).await;
+        // Identifying reads the shared store, so by now it is open. If it is another one, who calls may change.
+        if self.notice_stores().await { self.identify_once(call).await } else { outcome }
+    }
+
+    async fn identify_once(&self, call: &Call) -> Result<Principal, IdentifyError> {
         let detected = detect(&self.core, call).await;
         let mut profile = Profile {
             harness: detected.as_ref().map(|(harness, _)| harness.about().harness.clone()),
@@ -108,7 +114,8 @@ impl Mesh {
                 (Evidence::Connection, own, registered) => registered.or(own),
                 (_, Some(own), _) => Some(own),
                 (_, None, Some(registered))
-                    if session.1.parent.is_none() && !record::stands_alone(&self.core, &session.0).await? =>
+                    if session.1.parent.is_none()
+                        && !record::may_not_follow(&self.core, &session.0, &registered).await? =>
                 {
                     // The session on this connection changed without a hook: its agent follows.
                     record::observe(&self.core, &session.0.harness, &session.1, None).await?;
@@ -117,19 +124,23 @@ impl Mesh {
                 }
                 (_, None, _) => None,
             };
+            // A resumed session has not registered here, and this process delivers its mail all the same.
+            if let (Some(connection), Some(agent)) = (&call.connection, &agent)
+                && self.connections.serves(connection, agent)
+            {
+                self.delivery.joined.notify_waiters();
+            }
             return Ok(caller(Some(session), agent, evidence));
         }
         if let Some(agent) =
             adopt::unless_adopted(&self.core, &self.remote, self.connections.speaker(call.connection.as_ref())).await
         {
             if let Some(connection) = &call.connection {
-                record::observe(
-                    &self.core,
-                    CONNECTION,
-                    &connection_session(&self.core, connection, &call.caller),
-                    None,
-                )
-                .await?;
+                let session = connection_session(&self.core, connection, &call.caller);
+                let record = record::observe(&self.core, CONNECTION, &session, None).await?;
+                if record.released.as_ref() == Some(&agent) {
+                    return Ok(caller(None, None, Evidence::None));
+                }
             }
             return Ok(caller(None, Some(agent), Evidence::Connection));
         }
@@ -209,6 +220,10 @@ async fn identify_command_line(
         }
         Origin::CommandLine => {
             presence::beat(core, claimed).await;
+            Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine))
+        }
+        // It was adopted, and no caller has registered as it since.
+        Origin::Session | Origin::Connection if agent.moved_from.is_some() && agent.machine == core.machine.name() => {
             Ok(caller(None, Some(claimed.clone()), Evidence::CommandLine))
         }
         Origin::Session | Origin::Connection => Err(IdentifyError::NotYours(claimed.clone())),

@@ -22,12 +22,19 @@ pub struct SessionView {
     pub record: SessionRecord,
     /// Its activity: ended if its process is dead, whatever its last hook said.
     pub activity: Activity,
+    /// For how many milliseconds its mail still waits for the user who stopped it.
+    pub stopped_for: Option<u64>,
+}
+
+fn view(core: &Core, record: SessionRecord, activity: Activity) -> SessionView {
+    let now = core.machine.now();
+    let stopped_for = record.stopped_until(now, core.limits.after_stop).map(|until| until.since(now));
+    SessionView { record: SessionRecord { route_hint: None, ..record }, activity, stopped_for }
 }
 
 pub(crate) async fn sessions(core: &Core) -> Result<Vec<SessionView>, StoreError> {
     let live = live_sessions(core).await?.into_iter();
-    let view = |(record, activity)| SessionView { record: SessionRecord { route_hint: None, ..record }, activity };
-    Ok(live.map(view).collect())
+    Ok(live.map(|(record, activity)| view(core, record, activity)).collect())
 }
 
 /// The records of live sessions with their route hints, which must not be shown, and their activity.
@@ -61,7 +68,8 @@ pub(crate) async fn live_sessions(core: &Core) -> Result<Vec<(SessionRecord, Act
 pub(crate) async fn session(core: &Core, session: &SessionRef) -> Result<Option<SessionView>, StoreError> {
     let Some(record) = current_record(core, session).await? else { return Ok(None) };
     let activity = self::activity(core, &record);
-    Ok(Some(SessionView { record: SessionRecord { route_hint: None, ..record }, activity }))
+    let agent = own_agent(core, &record).await?;
+    Ok(Some(view(core, SessionRecord { agent, ..record }, activity)))
 }
 
 /// A session's activity, by its record and its process.
@@ -97,12 +105,33 @@ pub(crate) async fn current_record(core: &Core, session: &SessionRef) -> Result<
 /// The agent that acts in a session: its own, or its root session's if it is a subagent that has not registered.
 pub(crate) async fn agent_of(core: &Core, session: &SessionRef) -> Result<Option<AgentName>, StoreError> {
     let Some(record) = current_record(core, session).await? else { return Ok(None) };
-    if record.agent.is_some() {
-        return Ok(record.agent);
+    if let Some(own) = own_agent(core, &record).await? {
+        return Ok(Some(own));
     }
     let Some(parent) = record.parent else { return Ok(None) };
     let parent = SessionRef { harness: session.harness.clone(), id: parent };
-    Ok(current_record(core, &parent).await?.and_then(|record| record.agent))
+    match current_record(core, &parent).await? {
+        Some(record) => own_agent(core, &record).await,
+        None => Ok(None),
+    }
+}
+
+/// The agent that a session registered. The agent's own record says which session it has: the session's record may name
+/// it still if a process was killed between the two writes. On servers, which may be out of reach, this is looked at
+/// only when a session returns (see [`observe`]).
+pub(crate) async fn own_agent(core: &Core, record: &SessionRecord) -> Result<Option<AgentName>, StoreError> {
+    match &record.agent {
+        Some(name) if !core.topology.may_be_out_of_reach() && !has_session(core, name, &record.session).await? => {
+            Ok(None)
+        }
+        agent => Ok(agent.clone()),
+    }
+}
+
+/// Whether this session is the one that an agent has.
+async fn has_session(core: &Core, name: &AgentName, session: &SessionRef) -> Result<bool, StoreError> {
+    let agent = agents::list::load_agent(core, name).await?;
+    Ok(agent.is_some_and(|agent| agent.session.as_ref() == Some(session)))
 }
 
 /// Whether another machine adopted an agent while this one was offline or asleep. Then that machine delivers its mail.
@@ -113,9 +142,11 @@ pub(crate) async fn lives_elsewhere(core: &Core, name: &AgentName) -> Result<boo
     Ok(agents::list::load_agent(core, name).await?.is_some_and(|agent| agent.machine != core.machine.name()))
 }
 
-/// Whether a hook reported that a session succeeds no other one.
-pub(crate) async fn stands_alone(core: &Core, session: &SessionRef) -> Result<bool, StoreError> {
-    Ok(session_record(core, session).await?.is_some_and(|record| record.stands_alone))
+/// Whether a session takes over no agent of its connection: a hook reported that it succeeds no other one, or `adopt`
+/// took this very agent from it.
+pub(crate) async fn may_not_follow(core: &Core, session: &SessionRef, agent: &AgentName) -> Result<bool, StoreError> {
+    let record = session_record(core, session).await?;
+    Ok(record.is_some_and(|record| record.stands_alone || record.released.as_ref() == Some(agent)))
 }
 
 /// Notes what an adapter or a connection reports about a session, with its activity if known.
@@ -138,12 +169,14 @@ pub(crate) async fn observe(
             shown_by: Sign::Process,
             route_hint: None,
             agent: None,
+            released: None,
             activity: Activity::Idle,
             heard: now,
             first_seen: now,
             watches_wake_file: false,
             stands_alone: false,
             advice: None,
+            stopped: None,
             succeeded_by: None,
             told: None,
         });
@@ -167,11 +200,12 @@ pub(crate) async fn observe(
         if process.is_some() {
             record.process_space = core.machine.process_space();
         }
+        let returns = record.activity == Activity::Ended || (died && !late);
         match activity {
             Some(activity) => record.activity = activity,
             // A session that reports is not over: after a close or a crash it was resumed, and no longer waits for an
             // answer to an old question.
-            None if record.activity == Activity::Ended || (died && !late) => record.activity = Activity::Idle,
+            None if returns => record.activity = Activity::Idle,
             None => {}
         }
         // A new time alone is not worth a write on every tool call.
@@ -179,22 +213,60 @@ pub(crate) async fn observe(
             now.since(old.heard) < 5_000 && SessionRecord { heard: old.heard, ..record.clone() } == *old
         });
         record.heard = now;
-        if only_heard { (Next::Keep, record) } else { (Next::Put(record.clone()), record) }
+        let outcome = Observed { record: record.clone(), returns };
+        if only_heard { (Next::Keep, outcome) } else { (Next::Put(record), outcome) }
     };
     let key = keys::session(&reference);
     let known = |old: Option<SessionRecord>| match old {
         Some(_) => {
-            let (next, record) = observed(old);
-            (next, Some(record))
+            let (next, outcome) = observed(old);
+            (next, Some(outcome))
         }
         None => (Next::Keep, None),
     };
     // A session that is not among the live ones is new, or was resumed.
-    if let Some(record) = records::update(core.local.as_ref(), &key, Durability::Process, known).await? {
-        return Ok(record);
+    let outcome = match records::update(core.local.as_ref(), &key, Durability::Process, known).await? {
+        Some(outcome) => outcome,
+        None => {
+            archive::bring_back(core, &reference).await?;
+            records::update(core.local.as_ref(), &key, Durability::Process, observed).await?
+        }
+    };
+    match outcome {
+        Observed { record, returns: true } => returned(core, record).await,
+        Observed { record, returns: false } => Ok(record),
     }
-    archive::bring_back(core, &reference).await?;
-    records::update(core.local.as_ref(), &key, Durability::Process, observed).await
+}
+
+/// What a report about a session changed.
+struct Observed {
+    record: SessionRecord,
+    /// The session had ended.
+    returns: bool,
+}
+
+/// A session that has returned: meanwhile its agent may have moved to another one.
+async fn returned(core: &Core, record: SessionRecord) -> Result<SessionRecord, StoreError> {
+    let Some(name) = record.agent.clone() else { return Ok(record) };
+    match has_session(core, &name, &record.session).await {
+        Ok(true) => Ok(record),
+        Ok(false) => {
+            let_go(core, &record.session, &name).await?;
+            Ok(SessionRecord { agent: None, ..record })
+        }
+        // So is the agent's mail.
+        Err(error) if error.is_out_of_reach() => Ok(record),
+        Err(error) => Err(error),
+    }
+}
+
+/// Takes an agent from a session that it has left. An agent has one session.
+pub(crate) async fn let_go(core: &Core, session: &SessionRef, name: &AgentName) -> Result<(), StoreError> {
+    let without = |old: Option<SessionRecord>| match old {
+        Some(record) if record.agent.as_ref() == Some(name) => (Next::Put(SessionRecord { agent: None, ..record }), ()),
+        Some(_) | None => (Next::Keep, ()),
+    };
+    records::update(core.local.as_ref(), &keys::session(session), Durability::Process, without).await
 }
 
 /// Changes a session's record; does nothing if there is none.
@@ -242,27 +314,44 @@ pub(crate) async fn rebind(core: &Core, harness: &str, from: &str, to: &Session)
     .await
 }
 
-/// Binds an agent to a session, in both records.
+/// Takes an agent from its session, which acts as it no more until it registers anew.
+pub(crate) async fn release_agent(core: &Core, name: &AgentName, session: &SessionRef) -> Result<(), StoreError> {
+    let Some(current) = current_record(core, session).await? else { return Ok(()) };
+    change_session(core, &current.session, |record| {
+        if record.agent.as_ref() == Some(name) {
+            record.agent = None;
+            record.released = Some(name.clone());
+        }
+    })
+    .await
+}
+
+/// Binds an agent to a session, in both records, and takes it from the session that it had.
 pub(crate) async fn bind_agent(core: &Core, name: &AgentName, session: &SessionRef) -> Result<(), StoreError> {
     let now = core.machine.now();
     let machine = core.machine.name().to_owned();
     change_session(core, session, |record| {
         record.agent = Some(name.clone());
+        record.released = None;
         record.succeeded_by = None;
     })
     .await?;
-    records::update(core.shared.as_ref(), &keys::meta(name), Durability::Synced, |agent: Option<Agent>| match agent {
-        None => (Next::Keep, ()),
+    let bind = |agent: Option<Agent>| match agent {
+        None => (Next::Keep, None),
         Some(mut agent) => {
             if agent.session.as_ref() == Some(session) && agent.machine == machine {
-                return (Next::Keep, ());
+                return (Next::Keep, None);
             }
-            agent.session = Some(session.clone());
+            let before = agent.session.replace(session.clone());
             agent.machine.clone_from(&machine);
             agent.moved_from = None;
             agent.bound = now;
-            (Next::Put(agent), ())
+            (Next::Put(agent), before)
         }
-    })
-    .await
+    };
+    let before = records::update(core.shared.as_ref(), &keys::meta(name), Durability::Synced, bind).await?;
+    match before.filter(|before| before != session) {
+        Some(before) => let_go(core, &before, name).await,
+        None => Ok(()),
+    }
 }

@@ -16,6 +16,7 @@ use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::data_files::{Amount, DataFiles};
 use crate::ports::machine::Instant;
+use crate::reservations::renamed::ReservedFolder;
 use crate::sessions::listeners;
 use crate::sessions::{Activity, SessionRecord, SessionRef, Sign};
 use crate::storage::{keys, records};
@@ -142,6 +143,13 @@ pub(crate) async fn clean_up_notes(core: &Core, dry_run: DryRun, tally: &mut Tal
         let Ok(name) = key.leaf().parse::<AgentName>() else { continue };
         if core.shared.get(&keys::meta(&name)).await?.is_none() {
             remove_one(core, RecordKind::Speakers, (&key, revision), dry_run, tally).await?;
+        }
+    }
+    for key in core.local.list(&keys::reserved_folders()).await? {
+        let Some((revision, noted)) = sound::<ReservedFolder>(core, &key).await? else { continue };
+        let is_old = now.since(noted.at) >= core.limits.keep;
+        if is_old && core.shared.get(&keys::reservations_of(&noted.repository)).await?.is_none() {
+            remove_one(core, RecordKind::Folders, (&key, revision), dry_run, tally).await?;
         }
     }
     let rest = core.limits.keep.max(core.limits.loops.rest);

@@ -107,6 +107,9 @@ pub struct SessionRecord {
     /// The agent that is bound to it. Written by registration and by `bind_session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
+    /// The agent that `adopt` took from it. It acts as that one no more, even if a connection remembers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub released: Option<AgentName>,
     /// Its activity, by the last hook that reported one.
     pub activity: Activity,
     /// Its last sign of life.
@@ -125,12 +128,25 @@ pub struct SessionRecord {
     /// that edit, taken by the next hook that can show text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
+    /// When its user stopped a turn of it. Their next prompt removes this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<Instant>,
     /// The id of the session that succeeded it after a clear or a resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded_by: Option<String>,
     /// The activity last reported to other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told: Option<ToldActivity>,
+}
+
+impl SessionRecord {
+    /// Until when mail waits for the user who has stopped this session; `None` if it does not.
+    pub(crate) fn stopped_until(&self, now: Instant, longest: u64) -> Option<Instant> {
+        let stopped = self.stopped?;
+        let until = stopped.plus(longest);
+        // A stop far in the future was noted by a clock that has stepped back since.
+        (now < until && stopped.since(now) <= longest).then_some(until)
+    }
 }
 
 /// An activity that was reported to other machines.
@@ -287,6 +303,11 @@ impl Principal {
     /// The caller's working directory, if known.
     pub fn workdir(&self) -> Option<&str> {
         self.profile.project.as_deref()
+    }
+
+    /// How the call came.
+    pub fn transport(&self) -> Transport {
+        self.transport
     }
 
     /// The evidence that identified the caller.

@@ -82,6 +82,15 @@ pub(crate) fn reservations_of(repository: &Repository) -> Key {
     reservations().child(repository.as_str())
 }
 
+/// Which repositories the folders of this machine were when something in them was reserved.
+pub(crate) fn reserved_folders() -> Key {
+    constant("folders")
+}
+
+pub(crate) fn reserved_folder(mark: &str) -> Key {
+    reserved_folders().child(mark)
+}
+
 pub(crate) fn commands() -> Key {
     constant("commands")
 }
@@ -128,6 +137,11 @@ pub(crate) fn speaker(name: &AgentName) -> Key {
 /// The agents as this machine last saw them.
 pub(crate) fn last_roster() -> Key {
     constant("roster")
+}
+
+/// The servers' stores that this machine has used.
+pub(crate) fn known_stores() -> Key {
+    constant("stores")
 }
 
 /// Which agents are offline, up to where the event log was read. A hint.

@@ -3,6 +3,7 @@
 pub(crate) mod event_log;
 pub(crate) mod index_rule;
 pub(crate) mod keys;
+pub(crate) mod known_store;
 pub mod migrate;
 pub(crate) mod old;
 pub(crate) mod ownership;

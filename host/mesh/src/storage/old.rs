@@ -83,14 +83,18 @@ pub(crate) async fn retire(
     (dry_run, files): (DryRun, &dyn DataFiles),
     tally: &mut Tally,
 ) -> Result<usize, StoreError> {
-    let measured = files.segments_before(log, old.before).map(|found| found.amount);
-    if old.before == Position::START || measured.is_some_and(|amount| amount.count == 0) {
+    let measured = files.segments_before(log, old.before);
+    if old.before == Position::START || measured.as_ref().is_some_and(|found| found.amount.count == 0) {
         return Ok(0);
     }
-    let known = measured.or(old.read).unwrap_or_default();
+    let known = measured.as_ref().map(|found| found.amount).or(old.read).unwrap_or_default();
     match dry_run {
         DryRun::Yes => {
             tally.add(kind, known);
+            // Servers have no segments: there the log itself is named.
+            if known.count > 0 {
+                tally.segments.extend(measured.map_or_else(|| vec![log.to_string()], |found| found.names));
+            }
             Ok(0)
         }
         DryRun::No => {

@@ -133,7 +133,10 @@ async fn long_bodies_are_cut_at_a_character_and_say_so() {
     world.say("bob", "üüü").await;
     let short = Fetch { max_length: 3, peek: true, ..Fetch::default() };
     let fetched = world.mesh.fetch(&name("bob"), &short).await.expect("fetched");
-    assert_eq!((fetched.messages[0].message.body.as_str(), fetched.messages[0].cut_from), ("ü", Some(6)));
+    assert_eq!(
+        (fetched.messages[0].message.body.as_str(), fetched.messages[0].part.map(|part| part.of)),
+        ("ü", Some(6))
+    );
 }
 
 #[tokio::test]
@@ -214,4 +217,57 @@ async fn a_lease_can_be_settled_message_by_message() {
     world.mesh.release(each.next().expect("the second")).await.expect("released");
     assert_eq!(world.history(one).await, "stored, shown by hook");
     assert_eq!((world.history(two).await.as_str(), world.fetch("bob").await.as_str()), ("stored", "two"));
+}
+
+#[tokio::test]
+async fn the_rest_of_a_cut_message_is_given_by_its_id_and_its_status_says_how_much_went_out() {
+    let world = World::new();
+    world.joined("alice").await;
+    let id = world.say("alice", &format!("{}{}", "a".repeat(3_000), "b".repeat(3_000))).await;
+    let cut = async || {
+        let person = world.mesh.identify(&crate::testing::shell_call(None)).await.expect("identified");
+        world.mesh.message_status(&person, id).await.expect("known").recipients[0].history.cut
+    };
+    let take = async |ask: Fetch| {
+        let fetched = world.mesh.fetch(&name("alice"), &ask).await.expect("fetched");
+        if let Some(lease) = &fetched.lease {
+            world.mesh.confirm(lease, DeliveryStatus::Read, "fetch", None).await.expect("confirmed");
+        }
+        fetched.messages.into_iter().map(|fetched| fetched.message.body).collect::<String>()
+    };
+    assert_eq!(take(Fetch { max_length: 3_000, ..Fetch::default() }).await, "a".repeat(3_000));
+    assert_eq!(cut().await.map(|cut| (cut.shown, cut.of)), Some((3_000, 6_000)));
+    assert_eq!(take(Fetch::default()).await, "", "it is settled");
+    let rest = |offset, peek| Fetch { one: Some(id), offset, peek, ..Fetch::default() };
+    assert_eq!(take(rest(3_000, true)).await, "b".repeat(3_000));
+    assert_eq!(cut().await.map(|cut| cut.shown), Some(3_000), "a peek changes nothing");
+    assert_eq!(take(rest(3_000, false)).await, "b".repeat(3_000));
+    assert_eq!(cut().await, None);
+    assert_eq!(take(rest(9_000, false)).await, "", "beyond its end");
+    let unknown = Fetch { one: Some(crate::tests::leases::other_id()), ..Fetch::default() };
+    assert!(matches!(world.mesh.fetch(&name("alice"), &unknown).await, Err(crate::FetchError::Unknown { .. })));
+}
+
+fn other_id() -> crate::names::MessageId {
+    "01JD8Z3K5V0000000000000000".parse().expect("an id")
+}
+
+#[tokio::test]
+async fn what_one_sender_wrote_is_shown_in_order_also_while_a_reader_is_dead() {
+    let world = World::new();
+    world.joined("bob").await;
+    world.joined("alice").await;
+    let first = Fetch { limit: 1, ..Fetch::default() };
+    world.say("bob", "one").await;
+    let dead = world.mesh.fetch(&name("bob"), &first).await.expect("fetched");
+    assert_eq!(dead.messages.len(), 1, "its reader is killed now");
+    world.say("bob", "two").await;
+    let from_alice = crate::testing::call("connection-of-alice");
+    world.send(&from_alice, "bob", super::draft("another's")).await.expect("sent");
+    let urgent = crate::messages::Draft { priority: crate::messages::Priority::Urgent, ..super::draft("urgent") };
+    world.send(&crate::testing::shell_call(None), "bob", urgent).await.expect("sent");
+    assert_eq!(world.fetch("bob").await, "urgent another's");
+    assert_eq!(world.fetch("bob").await, "", "`two` waits behind `one`");
+    world.machine.pass(Limits::default().lease);
+    assert_eq!(world.fetch("bob").await, "one two");
 }

@@ -1,5 +1,6 @@
 //! The mesh over the memory store, described in sentences. Only `World` calls the API.
 
+mod adopting;
 mod archive;
 mod checkpoint;
 mod cleanup;

@@ -53,6 +53,8 @@ async fn run(acts: Vec<Act>) {
     let other = world.another_process();
     let processes = [&world, &other];
     let mut mail: [BTreeMap<MessageId, Expected>; 3] = Default::default();
+    // One sender wrote them all, in this order.
+    let mut order: [Vec<MessageId>; 3] = Default::default();
     let mut keys: BTreeMap<(usize, u8), MessageId> = BTreeMap::new();
     let mut leases: Vec<(usize, usize, Option<Lease>)> = Vec::new();
     let mut now = 0;
@@ -63,16 +65,23 @@ async fn run(acts: Vec<Act>) {
                 let sent = world.send(&shell_call(None), AGENTS[to], keyed).await.expect("sent");
                 let first = key.map(|key| *keys.entry((to, key)).or_insert(sent.id));
                 assert_eq!(sent.id, first.unwrap_or(sent.id));
-                mail[to].entry(sent.id).or_default();
+                mail[to].entry(sent.id).or_insert_with(|| {
+                    order[to].push(sent.id);
+                    Expected::default()
+                });
             }
             Act::Fetch { agent, process, limit } => {
                 let ask = Fetch { limit, ..Fetch::default() };
                 let fetched = processes[process].mesh.fetch(&name(AGENTS[agent]), &ask).await.expect("fetched");
                 let free =
                     |expected: &Expected| !expected.settled && expected.lease.is_none_or(|(_, until)| now >= until);
-                let presentable = mail[agent].values().filter(|expected| free(expected)).count();
-                assert_eq!(fetched.messages.len(), presentable.min(limit));
-                assert_eq!(fetched.waiting, presentable - fetched.messages.len());
+                let waiting = mail[agent].values().filter(|expected| free(expected)).count();
+                let leased = |expected: &Expected| !expected.settled && !free(expected);
+                let ahead = order[agent].iter().take_while(|id| !leased(&mail[agent][*id]));
+                let next: Vec<MessageId> = ahead.filter(|id| free(&mail[agent][*id])).take(limit).copied().collect();
+                let presented: Vec<MessageId> = fetched.messages.iter().map(|fetched| fetched.message.id).collect();
+                assert_eq!(presented, next, "in order, and none past one that is leased");
+                assert_eq!(fetched.waiting, waiting - next.len());
                 for message in &fetched.messages {
                     let expected = mail[agent].get_mut(&message.message.id).expect("a message that was sent");
                     assert!(free(expected), "{:?} is presented twice", message.message.id);

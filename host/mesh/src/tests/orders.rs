@@ -27,6 +27,10 @@ impl World {
         self.mesh.take_command(&caller).await.expect("taken or none")
     }
 
+    async fn confirm(&self, id: MessageId) {
+        self.mesh.confirm_command(id).await.expect("stored");
+    }
+
     /// The command line that is taken, or nothing.
     async fn take_line(&self) -> String {
         self.take().await.map(|command| command.line()).unwrap_or_default()
@@ -188,4 +192,44 @@ async fn what_was_answered_outlasts_every_fault() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_command_whose_taker_is_killed_ends_as_failed() {
+    let world = alice_and_bob().await;
+    world.order("/lost").await;
+    let taken = world.take().await.expect("taken");
+    world.machine.pass(59_999);
+    assert_eq!(world.standings().await, "/lost running");
+    world.machine.pass(1);
+    assert_eq!(world.standings().await, "/lost failed");
+    assert_eq!(world.take_line().await, "", "it may have been begun, so it is not given to another taker");
+    let now = crate::ports::machine::Machine::now(world.machine.as_ref());
+    let ended = world.mesh.command_ended(taken.id).await.expect("readable").expect("there");
+    let result = ended.result(now).unwrap_or_default();
+    assert!(result.contains("before it could hand it over"), "{result}");
+    // The taker lives after all: what it reports counts.
+    assert_eq!(world.finish("bob", taken.id, "fine").await, "done");
+}
+
+#[tokio::test]
+async fn a_command_that_reached_its_taker_runs_for_as_long_as_it_takes() {
+    let world = alice_and_bob().await;
+    world.order("/long").await;
+    let taken = world.take().await.expect("taken");
+    world.confirm(taken.id).await;
+    world.machine.pass(600_000);
+    assert_eq!(world.standings().await, "/long running");
+    world.mesh.give_command_back(taken.id).await.expect("stored");
+    assert_eq!(world.standings().await, "/long running", "too late to give it back");
+}
+
+#[tokio::test]
+async fn a_command_that_could_not_be_handed_over_is_taken_again() {
+    let world = alice_and_bob().await;
+    world.order("/again").await;
+    let taken = world.take().await.expect("taken");
+    world.mesh.give_command_back(taken.id).await.expect("stored");
+    assert_eq!(world.standings().await, "/again pending");
+    assert_eq!(world.take_line().await, "/again");
 }

@@ -10,7 +10,7 @@ use super::{draft, name};
 use crate::messages::Draft;
 use crate::storage::keys;
 use crate::testing::{session_call, shell_call};
-use crate::{Limits, StatusError};
+use crate::{Limits, StatusError, WaitsFor};
 
 #[tokio::test]
 async fn what_cannot_be_handed_over_waits_and_is_stored_once_and_in_order() {
@@ -237,4 +237,19 @@ async fn what_waits_outlasts_a_loss_of_power_and_is_for_its_senders_eyes() {
     one.line(Line::Good);
     one.mesh.send_what_waits().await.expect("sent");
     assert_eq!((one.outbox().await, other.read("bob").await), (String::new(), "one".to_owned()));
+}
+
+#[tokio::test]
+async fn a_queued_message_says_what_it_waits_for() {
+    let (one, _other) = two().await;
+    let caller = one.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
+    let waits_for = async || {
+        let sent = one.mesh.send(&caller, &["bob".to_owned()], draft("one")).await.expect("queued");
+        sent.waits_for.map(WaitsFor::as_str)
+    };
+    assert_eq!(waits_for().await, None, "it is stored");
+    // The servers are there and give no answer.
+    one.line(Line::Cut);
+    assert_eq!(waits_for().await, Some("the servers have elected a leader"));
+    assert_eq!(waits_for().await, Some("the servers have elected a leader"), "also behind another one");
 }

@@ -452,3 +452,34 @@ proptest! {
         runtime.block_on(run(acts));
     }
 }
+
+#[tokio::test]
+async fn a_repository_whose_folder_is_renamed_keeps_its_reservations() {
+    let world = world_of(&["alice", "bob"]).await;
+    world.machine.mark_folder("/work", "folder-1");
+    assert_eq!(world.reserve("alice", ask("src/**")).await, "granted");
+    world.machine.mark_folder("/renamed", "folder-1");
+    let renamed = |pattern: &str| Reserve { repository: Repository::named("/renamed"), ..ask(pattern) };
+    assert_eq!(world.reserve("bob", renamed("src/a.rs")).await, "held: src/** by alice at src/a.rs");
+    let all = world.mesh.reservations(&ReservationFilter::default()).await.expect("listed");
+    assert_eq!(all.iter().map(|one| one.repository.as_str()).collect::<Vec<_>>(), ["/renamed"], "it has moved");
+    // A new folder at the old path is another repository.
+    world.machine.mark_folder("/work", "folder-2");
+    assert_eq!(world.reserve("bob", ask("src/a.rs")).await, "granted");
+    // And back again, by whatever looks first.
+    world.machine.mark_folder("/work-again", "folder-1");
+    let filter = ReservationFilter { repository: Some(Repository::named("/work-again")), ..Default::default() };
+    let found = world.mesh.reservations(&filter).await.expect("listed");
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[tokio::test]
+async fn a_folder_at_two_paths_is_not_taken_for_renamed() {
+    let world = world_of(&["alice", "bob"]).await;
+    world.machine.mark_folder("/work", "folder-1");
+    assert_eq!(world.reserve("alice", ask("src/**")).await, "granted");
+    world.machine.mark_folder_also("/mounted", "folder-1");
+    let mounted = Reserve { repository: Repository::named("/mounted"), ..ask("src/a.rs") };
+    assert_eq!(world.reserve("bob", mounted).await, "granted");
+    assert_eq!(world.reserve("bob", ask("src/a.rs")).await, "held: src/** by alice at src/a.rs");
+}

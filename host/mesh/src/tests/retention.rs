@@ -28,7 +28,7 @@ impl World {
     /// Cleans up; returns how many sessions were deleted, or would be.
     async fn sessions_gone(&self, dry_run: DryRun) -> usize {
         let cleanup = self.mesh.clean_up(Scope::Everything, dry_run, None).await.expect("cleanup");
-        cleanup.tally.0.get(&RecordKind::Sessions).map_or(0, |amount| amount.count)
+        cleanup.tally.amounts.get(&RecordKind::Sessions).map_or(0, |amount| amount.count)
     }
 }
 
@@ -130,7 +130,7 @@ async fn notes_about_agents_without_a_record_go() {
     }
     world.register(&shell_call(None), "here").await;
     let cleanup = world.mesh.clean_up(Scope::Everything, DryRun::Yes, None).await.expect("cleanup");
-    let kinds: Vec<&str> = cleanup.tally.0.keys().map(|kind| kind.as_str()).collect();
+    let kinds: Vec<&str> = cleanup.tally.amounts.keys().map(|kind| kind.as_str()).collect();
     assert_eq!(kinds, ["command line marks", "offline notices"]);
     for _ in 0..2 {
         world.mesh.clean_up(Scope::Everything, DryRun::No, None).await.expect("cleanup");
@@ -273,7 +273,7 @@ async fn settled_mail_goes_by_segments_and_unsettled_mail_stays() {
         assert!(sent > 10_000, "{case}: {sent}");
         folder.machine.pass(23 * DAY);
         let gone = folder.clean_up(DryRun::No).await.tally;
-        assert!(gone.0.contains_key(&RecordKind::Sent), "{case}: {gone:?}");
+        assert!(gone.amounts.contains_key(&RecordKind::Sent), "{case}: {gone:?}");
         assert!(folder.bytes("sent", "shell") < sent, "{case}");
         folder.machine.pass(30 * DAY);
         folder.clean_up(DryRun::No).await;

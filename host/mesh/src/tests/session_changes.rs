@@ -162,3 +162,129 @@ async fn mail_that_came_while_a_session_was_down_wakes_it_when_it_is_back() {
     until(&world, id, "stored, notified by wake-file").await;
     stop.cancel();
 }
+
+#[tokio::test]
+async fn an_agent_that_another_session_took_is_not_that_of_the_old_one_when_it_returns() {
+    for ends in ["end", "kill"] {
+        let world = alice().await;
+        match ends {
+            "end" => drop(world.hook("s1", "end").await),
+            _ => world.machine.kill(1),
+        }
+        world.machine.start(2);
+        world.hook_of("s2", "start", Some(2)).await;
+        assert_eq!(world.register(&session_call("c2", "s2"), "alice").await, "alice reclaimed", "{ends}");
+        world.say("alice", "to the new one").await;
+        world.machine.start(1);
+        world.hook("s1", "resume").await;
+        assert_eq!(agent_of(&world, &session_call("c1", "s1")).await, None, "{ends}");
+        assert_eq!(world.shown("s1", "prompt").await, "", "{ends}");
+        assert_eq!(world.shown_by("s2", "prompt", Some(2)).await, "to the new one", "{ends}");
+        assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice-2 numbered", "{ends}");
+    }
+}
+
+#[tokio::test]
+async fn no_write_that_fails_leaves_an_agent_with_two_sessions() {
+    use store::memory::Fault;
+    let story = async |world: &World| {
+        world.machine.start(2);
+        world.hook_of("s2", "start", Some(2)).await;
+        let caller = world.mesh.identify(&session_call("c2", "s2")).await.expect("identified");
+        let wanted = crate::Registration { name: Some(name("alice")), ..crate::Registration::default() };
+        drop(world.mesh.register(&caller, wanted).await);
+    };
+    let begun = async || {
+        let world = alice().await;
+        world.hook("s1", "end").await;
+        world
+    };
+    let writes = {
+        let world = begun().await;
+        let before = world.store.writes();
+        story(&world).await;
+        world.store.writes() - before
+    };
+    assert!(writes > 3, "{writes}");
+    for nth in 1..=writes {
+        let world = begun().await;
+        world.store.fail_at(nth, Fault::Fail);
+        story(&world).await;
+        // Both speak: the process that took the name is gone, and nothing tidies up after it.
+        let world = world.another_process();
+        world.hook("s1", "resume").await;
+        let [old, new] =
+            [agent_of(&world, &session_call("c3", "s1")).await, agent_of(&world, &session_call("c4", "s2")).await];
+        let both = old.as_deref() == Some("alice") && new.as_deref() == Some("alice");
+        assert!(!both, "write {nth} of {writes}");
+    }
+}
+
+#[tokio::test]
+async fn a_users_stop_holds_mail_until_they_speak() {
+    let world = alice().await;
+    world.hook("s1", "prompt").await;
+    world.hook("s1", "interrupt").await;
+    assert!(presence(&world, "alice").await.starts_with("idle: its user stopped it"));
+    world.say("alice", "not now").await;
+    for did in ["nothing", "tool"] {
+        assert_eq!(world.shown("s1", did).await, "", "{did}");
+    }
+    assert_eq!(world.shown("s1", "prompt").await, "not now");
+    world.say("alice", "again").await;
+    assert_eq!(world.shown("s1", "nothing").await, "again", "their prompt ended it");
+}
+
+#[tokio::test]
+async fn a_turn_that_ends_by_itself_ends_a_stop() {
+    let world = alice().await;
+    world.hook("s1", "interrupt").await;
+    world.say("alice", "hello").await;
+    assert_eq!(world.shown("s1", "stop").await, "hello", "a turn has run since, which no prompt of ours began");
+}
+
+#[tokio::test]
+async fn a_users_stop_holds_mail_no_longer_than_they_said() {
+    let world = alice().await;
+    world.hook("s1", "interrupt").await;
+    world.say("alice", "later").await;
+    world.machine.pass(crate::Limits::default().after_stop - 1);
+    // The harness still says so, and the time does not begin anew.
+    world.hook("s1", "interrupt").await;
+    assert_eq!(world.shown("s1", "nothing").await, "");
+    world.machine.pass(1);
+    world.hook("s1", "interrupt").await;
+    assert_eq!(world.shown("s1", "nothing").await, "later");
+    // A turn that mail began can be stopped like any other.
+    world.hook("s1", "tool").await;
+    world.hook("s1", "interrupt").await;
+    world.say("alice", "once more").await;
+    assert_eq!(world.shown("s1", "nothing").await, "");
+    world.machine.go_back(3_600_000);
+    assert_eq!(world.shown("s1", "nothing").await, "once more", "the clock has stepped back");
+}
+
+#[tokio::test]
+async fn an_interrupted_turn_proves_nothing_about_its_mail() {
+    let world = alice().await;
+    let id = world.say("alice", "hello").await;
+    assert_eq!(world.shown("s1", "tool").await, "hello");
+    world.hook("s1", "interrupt").await;
+    assert_eq!(world.history(id).await, "stored, notified by wake-file, accepted by hook:tool");
+}
+
+/// Its server is another process than the one that it registered with.
+#[tokio::test(start_paused = true)]
+async fn a_resumed_session_is_served_by_the_process_that_it_calls() {
+    let world = alice().await;
+    *world.harnesses.0.routes.lock().expect("unpoisoned") =
+        vec![route("socket", Carries::Message, DeliveryStatus::Shown, 1_000)];
+    let resumed = world.another_process();
+    let stop = CancellationToken::new();
+    let connection = crate::sessions::ConnectionId("c2".to_owned());
+    tokio::spawn(Arc::clone(&resumed.mesh).deliver(Served::Connection(connection), stop.clone()));
+    assert_eq!(agent_of(&resumed, &session_call("c2", "s1")).await.as_deref(), Some("alice"));
+    let id = world.say("alice", "hello").await;
+    until(&world, id, "stored, notified by wake-file, shown by socket").await;
+    stop.cancel();
+}

@@ -66,6 +66,56 @@ impl Git {
         Ok(changes)
     }
 
+    /// The same for readers: renames are told as such, and what is not text is only named.
+    pub async fn difference(
+        &self,
+        top: &Path,
+        scratch: &Path,
+        before: &Tree,
+        after: &Tree,
+    ) -> Result<Vec<u8>, GitError> {
+        let objects = self.objects(top).await?;
+        let variables = variables(scratch, &objects, &scratch.join("index"));
+        let words = ["diff-tree", "-r", "-p", "-M", "--unified=3", "--no-color", "--no-ext-diff", "--no-textconv"];
+        let mut all = words.to_vec();
+        all.extend(["--src-prefix=a/", "--dst-prefix=b/", before.0.as_str(), after.0.as_str()]);
+        self.bytes(top, &all, &variables.as_pairs(), &[]).await
+    }
+
+    /// The commit that a name stands for.
+    pub async fn commit(&self, top: &Path, name: &str) -> Result<String, GitError> {
+        let asked = format!("{name}^{{commit}}");
+        match self.text(top, &["rev-parse", "--verify", "--quiet", "--end-of-options", &asked]).await {
+            Err(GitError::Failed { .. }) => Err(GitError::NoRevision(name.to_owned())),
+            outcome => outcome,
+        }
+    }
+
+    /// The contents of a commit.
+    pub fn tree_of(commit: &str) -> Tree {
+        Tree(format!("{commit}^{{tree}}"))
+    }
+
+    /// The contents before a commit: those of its first parent, or nothing.
+    pub async fn before(&self, top: &Path, commit: &str) -> Result<Tree, GitError> {
+        match self.commit(top, &format!("{commit}^1")).await {
+            Ok(parent) => Ok(Git::tree_of(&parent)),
+            Err(GitError::NoRevision(_)) => {
+                let bytes = self.bytes(top, &["hash-object", "-t", "tree", "--stdin"], &[], &[]).await?;
+                Ok(Tree(String::from_utf8_lossy(&bytes).trim().to_owned()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The commit at which two histories part.
+    pub async fn merge_base(&self, top: &Path, one: &str, other: &str) -> Result<String, GitError> {
+        match self.text(top, &["merge-base", one, other]).await {
+            Err(GitError::Failed { .. }) => Err(GitError::NoRevision(format!("{one}...{other}"))),
+            outcome => outcome,
+        }
+    }
+
     /// Whether a patch fits a working copy. Changes nothing.
     pub async fn fits(&self, top: &Path, patch: &[u8]) -> Result<(), GitError> {
         self.bytes(top, &["apply", "--check", "--binary", "--whitespace=nowarn", "-"], &[], patch).await.map(drop)

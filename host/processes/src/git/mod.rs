@@ -31,6 +31,9 @@ pub enum GitError {
     /// The repository has no commit yet.
     #[error("the repository of `{}` has no commit yet", .0.display())]
     NoCommit(PathBuf),
+    /// The repository has nothing of this name.
+    #[error("git knows no commit `{0}` here")]
+    NoRevision(String),
     /// It failed, and this is the first line of what it said.
     #[error("git {what} failed: {said}")]
     Failed {

@@ -15,6 +15,7 @@ use crate::shapes::settings::ConfigShape;
     team = \"backend\"                 # $RELAY_TEAM\n  \
     durability = \"disk\"              # or \"process\"; $RELAY_DURABILITY\n  \
     away-after = \"10m\"\n  \
+    hold-after-stop = \"10m\"          # mail waits so long for your next prompt if you stopped a turn; yours alone\n  \
     plugins = [\"~/adapters\"]         # $RELAY_PLUGINS; yours alone, not a project's\n  \
     tools = \"core,reservations,commands\"  # $RELAY_TOOLS, --tools: what an MCP client is shown\n  \
     repository = \"acme/shop\"         # a project's name on every machine [default: its git remote]\n\n  \

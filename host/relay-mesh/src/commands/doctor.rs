@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mesh::ports::harness::{Harnesses as _, Severity};
+use mesh::ports::machine::Machine as _;
 
 use crate::command::CommandSpec;
 use crate::compose::Open;
@@ -11,6 +12,7 @@ use crate::errors;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::{Show, printable};
+use crate::setup::doctor::checked_logs::{AT_ONCE, Depth};
 use crate::setup::doctor::data_folder::Mending;
 use crate::setup::doctor::{data_folder, examine, server, servers, wake};
 use crate::setup::place::Place;
@@ -24,9 +26,11 @@ use crate::setup::shapes::Proof;
     relay-mesh doctor --wake alice\n  \
     relay-mesh doctor --store\n  \
     relay-mesh doctor --store --fix\n  \
+    relay-mesh doctor --store --all\n  \
     relay-mesh doctor --store nats://10.0.0.7:4222\n\n\
     With `--store` only the store is checked: the configured one, or the one you name. What is missing on a server is \
-    created, if the login is allowed to.\n\n\
+    created, if the login is allowed to. Of the logs it reads what was not checked before, 64 MB at most, as the \
+    daily cleanup does, and `--all` reads everything.\n\n\
     Exits with 1 if something is broken. With `--json` each finding is one line.")]
 pub(crate) struct Args {
     /// Only this harness
@@ -36,6 +40,9 @@ pub(crate) struct Args {
     /// With `--store`: set damaged records aside, in `damaged` of the data folder, so that everything works without them
     #[arg(long)]
     fix: bool,
+    /// With `--store`: read all logs, also what was checked before
+    #[arg(long)]
+    all: bool,
     /// Send a test message to the agent of this session (or to an agent, by its name) and print each status it reaches
     #[arg(long, value_name = "SESSION")]
     wake: Option<String>,
@@ -48,10 +55,11 @@ impl CommandSpec for Args {
     const ALLOWS_BARE_STORE: bool = true;
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
-        if self.fix && !context.speaks_of_store {
+        if (self.fix || self.all) && !context.speaks_of_store {
+            let flag = if self.fix { "--fix" } else { "--all" };
             return Err(CommandError::from(Failure {
-                what: "`--fix` is about the store".to_owned(),
-                hint: Some("write `relay-mesh doctor --store --fix`".to_owned()),
+                what: format!("`{flag}` is about the store"),
+                hint: Some(format!("write `relay-mesh doctor --store {flag}`")),
                 exit: Exit::Usage,
                 source: None,
             }));
@@ -76,10 +84,20 @@ impl CommandSpec for Args {
             for finding in servers::findings(&seen, open.machine.own_clock()) {
                 tell(Proof::new("servers", None, finding))?;
             }
+            open.mesh.notice_stores().await;
+            for (place, known) in open.mesh.known_stores().await? {
+                if let Some(finding) = servers::replaced(&place, &known, open.machine.now()) {
+                    tell(Proof::new("servers", None, finding))?;
+                }
+            }
+            if self.fix {
+                open.mesh.accept_stores().await?;
+            }
         }
         if context.speaks_of_store {
             let mending = if self.fix { Mending::SetAside } else { Mending::Look };
-            for finding in data_folder::damage(dir, mending) {
+            let depth = if self.all { Depth::All } else { Depth::New(AT_ONCE) };
+            for finding in data_folder::damage(dir, mending, depth) {
                 tell(Proof::new("data folder", None, finding))?;
             }
             return Ok(outcome(worst));

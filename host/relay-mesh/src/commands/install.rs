@@ -45,7 +45,7 @@ struct NamedArgs {
     /// The URL of the server's MCP endpoint; implies `--transport http`
     #[arg(long, value_name = "URL")]
     http_url: Option<ServerUrl>,
-    /// Groups of tools that the harness's own server shows: core, reservations, commands [default: those of the settings]
+    /// Groups of tools that the harness's own server shows: core, reservations, commands, runs, runners [default: those of the settings]
     #[arg(long, value_name = "GROUP,…")]
     tools: Option<Profile>,
     /// Show the changes and make none
@@ -174,7 +174,7 @@ mod tests {
         check("claude-code --user", "Stdio(None) for the user");
         check("claude-code --global", "Stdio(None) for the user");
         check("claude-code --project-dir . --transport stdio", "Stdio(None) for the project");
-        check("claude-code --tools core,reservations", "Stdio(Some(Profile { reservations: true, commands: false }))");
+        check("claude-code --tools core,reservations", "Stdio(Some(Profile(core,reservations)))");
         check("claude-code --tools all", "`all` is not a group of tools");
         check("claude-code --tools reservations --transport http", "the same tools to each");
         check("claude-code --transport http", "http://127.0.0.1:7423/mcp");

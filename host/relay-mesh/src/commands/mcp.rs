@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp::{ClientProcess, Profile};
+use mcp::{ClientProcess, Profile, Service};
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{CommandSpec, Threads};
@@ -10,6 +10,7 @@ use crate::config::Values;
 use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
+use crate::runs::for_clients::ClientRuns;
 use crate::server::ServerError;
 use crate::signals::Stop;
 
@@ -19,15 +20,16 @@ use crate::signals::Stop;
     relay-mesh install claude-code --project .\n\n\
     For any other MCP client:\n  \
     {\"mcpServers\": {\"relay-mesh\": {\"command\": \"relay-mesh\", \"args\": [\"mcp\"]}}}\n\n\
-    With reservations and commands as tools too:\n  \
-    relay-mesh mcp --tools core,reservations,commands")]
+    With reservations, commands and runs as tools too:\n  \
+    relay-mesh mcp --tools core,reservations,commands,runs,runners")]
 pub(crate) struct Args {
     #[arg(long, value_name = "GROUP,…", help = TOOLS)]
     pub(crate) tools: Option<Profile>,
 }
 
 /// Help text of `--tools` in `mcp`, `serve` and `up`.
-pub(crate) const TOOLS: &str = "Groups of tools to show: core, reservations, commands [$RELAY_TOOLS, else core]";
+pub(crate) const TOOLS: &str =
+    "Groups of tools to show: core, reservations, commands, runs, runners [$RELAY_TOOLS, else core]";
 
 impl CommandSpec for Args {
     const STARTS_CLEANUP: bool = true;
@@ -38,14 +40,16 @@ impl CommandSpec for Args {
     }
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
-        let open = context.open()?;
+        let open = Arc::new(context.open()?);
         let mut asked = Stop::listen().map_err(StreamError::Input)?;
         let process = ClientProcess {
             environment: context.environment.pairs(),
             workdir: Some(context.workdir.display().to_string()),
         };
         let stop = CancellationToken::new();
-        let serving = mcp::serve_stdio(Arc::clone(&open.mesh), process, context.settings.tools.value, stop.clone());
+        let runs = ClientRuns::new(context, Arc::clone(&open));
+        let service = Service { mesh: Arc::clone(&open.mesh), runs: Some(Arc::new(runs.clone())) };
+        let serving = mcp::serve_stdio(service, process, context.settings.tools.value, stop.clone());
         tokio::pin!(serving);
         let outcome = tokio::select! {
             outcome = &mut serving => outcome,
@@ -54,6 +58,7 @@ impl CommandSpec for Args {
                 serving.await
             }
         };
+        runs.finish().await;
         outcome.map_err(ServerError::from)?;
         Ok(Exit::Success)
     }

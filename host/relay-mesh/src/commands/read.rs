@@ -10,7 +10,7 @@ use mesh::messages::LONGEST_BODY;
 use mesh::messages::receipt::DeliveryStatus;
 use mesh::names::{AgentName, MessageId};
 use mesh::ports::machine::Machine;
-use mesh::{Fetch, Fetched, IdentifyError};
+use mesh::{Fetch, FetchError, Fetched, IdentifyError};
 
 use crate::command::CommandSpec;
 use crate::commands::since::Since;
@@ -24,6 +24,8 @@ use crate::signals::Stop;
 const DEFAULT_LAST: usize = 20;
 /// Messages fetched at a time while following.
 const BATCH: usize = 100;
+/// What was shown could not be marked.
+const NO_ROOM: &str = "the store is full, so what is shown here stays unread; make room to mark it";
 /// Poll interval while following: another process's lease that lapses changes no file.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -94,6 +96,7 @@ impl CommandSpec for Args {
             since: self.since.map(|since| since.before(now)),
             newest: self.last.is_some() || !self.unread,
             interrupting: None,
+            ..Fetch::default()
         };
         if self.tail {
             return follow(context, &open, &agent, effect, ask).await;
@@ -143,7 +146,7 @@ async fn print(
     effect: Effect,
     fetched: Fetched,
 ) -> Result<(), CommandError> {
-    let Fetched { mut messages, waiting, lease } = fetched;
+    let Fetched { mut messages, waiting, lease, unnoted } = fetched;
     messages.sort_by_key(|fetched| fetched.at);
     let ids: Vec<MessageId> = messages.iter().map(|fetched| fetched.message.id).collect();
     let shape = MailShape {
@@ -158,8 +161,19 @@ async fn print(
         }
         return Err(error);
     }
+    if unnoted {
+        context.printer.warn(NO_ROOM);
+        return Ok(());
+    }
     if let Some(lease) = &lease {
-        open.mesh.confirm(lease, DeliveryStatus::Read, "read", None).await?;
+        match open.mesh.confirm(lease, DeliveryStatus::Read, "read", None).await {
+            Ok(()) => {}
+            Err(FetchError::Store(error)) if error.is_full() => {
+                context.printer.warn(NO_ROOM);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     match effect {
         Effect::Look | Effect::Fetch => {}

@@ -1,12 +1,10 @@
 //! `relay-mesh register`: register an agent for this command line, or for the session that it belongs to.
 
 use mesh::Registration;
-use mesh::agents::{Presence, Profile};
+use mesh::agents::Profile;
 use mesh::names::AgentName;
-use mesh::ports::machine::Machine;
 
 use crate::command::CommandSpec;
-use crate::compose::Open;
 use crate::config::team;
 use crate::context::Context;
 use crate::errors::CommandError;
@@ -67,9 +65,10 @@ impl CommandSpec for Args {
         let usual = if self.name.team().is_some() { None } else { context.settings.team.value.clone() };
         let team = self.team.or(usual);
         let registered = open.mesh.register(&caller, Registration { name: Some(self.name), team, profile }).await?;
-        context.printer.show(&RegisteredShape::from(&registered))?;
-        if let mesh::RegisterOutcome::Numbered { wanted } = &registered.outcome {
-            tell_of_lost(wanted, context, &open).await?;
+        let shape = RegisteredShape::from(&registered);
+        context.printer.show(&shape)?;
+        if let Some(how) = &shape.adoptable {
+            context.printer.say(how);
         }
         let name = &registered.agent.name;
         context
@@ -77,21 +76,4 @@ impl CommandSpec for Args {
             .say(&format!("speak as it by `--from {name}`, or for a whole shell by `export RELAY_AGENT={name}`"));
         Ok(Exit::Success)
     }
-}
-
-/// Says how to adopt the wanted agent if its machine seems lost.
-async fn tell_of_lost(wanted: &AgentName, context: &Context, open: &Open) -> Result<(), CommandError> {
-    let Some(seen) = open.mesh.agent(wanted).await? else { return Ok(()) };
-    let is_lost = match seen.presence {
-        Presence::Away | Presence::Offline => seen.agent.machine != open.machine.name(),
-        Presence::Busy | Presence::NeedsInput | Presence::Idle => false,
-    };
-    if is_lost {
-        context.printer.say(&format!(
-            "{wanted} lives on the machine {} and is {}; `relay-mesh adopt {wanted}` brings it here, with its mail",
-            seen.agent.machine,
-            seen.presence.as_str()
-        ));
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! `relay-mesh run`: run a harness for one task, to its end, and print what came of it.
 
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mesh::names::AgentName;
@@ -128,7 +128,7 @@ impl From<Loaded> for Extensions {
 }
 
 /// A time that is not zero; a bare number is seconds.
-fn span(text: &str) -> Result<Duration, String> {
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let span = match text.parse::<u64>() {
         Ok(seconds) => Duration::from_secs(seconds),
         Err(_) => humantime::parse_duration(text).map_err(|_| "write it as `30`, `30s`, `5m` or `2h`".to_owned())?,
@@ -137,7 +137,7 @@ fn span(text: &str) -> Result<Duration, String> {
 }
 
 /// Dollars as millionths.
-fn dollars(text: &str) -> Result<u64, String> {
+pub(crate) fn dollars(text: &str) -> Result<u64, String> {
     let amount: f64 = text.trim_start_matches('$').parse().map_err(|_| "write it as `0.50`".to_owned())?;
     if !amount.is_finite() || amount <= 0.0 || amount > 1e9 {
         return Err("a run costs something: it must be more than zero".to_owned());
@@ -180,7 +180,7 @@ impl CommandSpec for Args {
 impl Args {
     fn request(self, context: &Context) -> Result<RunRequest, CommandError> {
         let folder = self.cwd.map_or_else(|| context.workdir.clone(), |cwd| context.workdir.join(cwd));
-        let folder = existing(&folder)?;
+        let folder = begin::existing(&folder)?;
         let mut text = self.task.or(self.prompt).unwrap_or_default();
         if self.stdin {
             let more = input::text(LONGEST_TASK)?;
@@ -219,18 +219,6 @@ impl Args {
             report: self.report,
         })
     }
-}
-
-/// A folder that is there, without symlinks.
-fn existing(folder: &Path) -> Result<PathBuf, CommandError> {
-    let missing = |source: Option<std::io::Error>| Failure {
-        what: format!("`{}` is not a folder", folder.display()),
-        hint: Some("name the folder to work in by `--cwd DIR`; `--dir` is the data folder".to_owned()),
-        exit: Exit::NotFound,
-        source: source.map(|source| Box::new(source) as Box<dyn std::error::Error + Send + Sync>),
-    };
-    let real = std::fs::canonicalize(folder).map_err(|source| missing(Some(source)))?;
-    if real.is_dir() { Ok(real) } else { Err(missing(None).into()) }
 }
 
 /// A schema as it is typed: itself, or the file that holds it.

@@ -19,6 +19,7 @@ use crate::errors::{CommandError, StreamError};
 use crate::events::{self, Socket};
 use crate::exit::Exit;
 use crate::retention;
+use crate::runs::for_clients::ClientRuns;
 use crate::server::{ServerError, ServerRecord, token};
 use crate::signals::Stop;
 
@@ -142,7 +143,9 @@ async fn serve(
     let telling = events.map(|socket| tokio::spawn(events::serve(Arc::clone(&open.mesh), socket, stop.clone())));
     let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
     let cleaning = tokio::spawn(retention::daily::keep_cleaning_up(Arc::clone(open), context.settings.clone()));
-    let serving = listener.serve(Arc::clone(&open.mesh), stop.clone());
+    let runs = ClientRuns::new(context, Arc::clone(open));
+    let service = mcp::Service { mesh: Arc::clone(&open.mesh), runs: Some(Arc::new(runs.clone())) };
+    let serving = listener.serve(service, stop.clone());
     tokio::pin!(serving);
     let outcome = tokio::select! {
         outcome = &mut serving => outcome,
@@ -152,6 +155,7 @@ async fn serve(
         }
     };
     stop.cancel();
+    runs.finish().await;
     // What it has not deleted yet is for the next run.
     cleaning.abort();
     if let Err(error) = delivering.await {

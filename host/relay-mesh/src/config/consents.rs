@@ -2,7 +2,6 @@
 //! a project cannot bring its own. Each entry holds for one named mesh only: a project may name another data folder,
 //! whose contents anybody may have written.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use mesh::commands::CommandName;
@@ -10,19 +9,19 @@ use mesh::names::AgentName;
 use mesh::ports::consent::{Consent, Consents};
 use serde::{Deserialize, Serialize};
 
-use super::{ConfigError, Settings, Shared, file, mode};
+use super::user_file::{self, ENTRY, UserFile};
+use super::{ConfigError, Settings, Shared};
 use crate::environment::Environment;
 
 /// Relative to the configuration folder.
 const FILE: &str = "relay-mesh/commands.toml";
 const HEAD: &str = "# Whose commands run in the sessions of your agents, by `relay-mesh cmd allow`. Each entry counts for the\n\
                     # mesh that it names. Without `command` it is every command, without `to` every agent of yours.\n";
-const ENTRY: &str = "[[allow]]";
 
 /// The user's permissions for one mesh.
 #[derive(Clone, Debug)]
 pub(crate) struct AllowedCommands {
-    path: PathBuf,
+    file: UserFile,
     mesh: Meant,
 }
 
@@ -82,40 +81,37 @@ impl Entry {
 impl AllowedCommands {
     /// The user's file; it need not exist.
     pub(crate) fn of(settings: &Settings, environment: &Environment) -> Result<AllowedCommands, ConfigError> {
-        let folder = environment.xdg("XDG_CONFIG_HOME", ".config").ok_or(ConfigError::NoHome)?;
-        Ok(AllowedCommands { path: folder.join(FILE), mesh: Meant::of(settings) })
+        Ok(AllowedCommands { file: UserFile::of(FILE, HEAD, environment)?, mesh: Meant::of(settings) })
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     pub(crate) fn listed(&self) -> Result<Vec<Consent>, ConfigError> {
-        let entries = self.parse(&self.text()?)?.into_iter();
+        let entries = self.entries(&self.file.text()?)?.into_iter();
         let mesh = self.mesh.words();
         Ok(entries.filter(|entry| entry.mesh == mesh).map(|entry| entry.consent()).collect())
     }
 
     /// Adds a permission; false if it was already there.
     pub(crate) fn allow(&self, consent: &Consent) -> Result<bool, ConfigError> {
-        let _alone = self.alone()?;
-        let text = self.text()?;
+        let _alone = self.file.alone()?;
+        let text = self.file.text()?;
         if self.listed()?.contains(consent) {
             return Ok(false);
         }
         let Consent { from, command, to } = consent.clone();
         let entry = Entry { from, command, to, mesh: self.mesh.words() };
-        let text = if text.is_empty() { HEAD.to_owned() } else { text };
-        let gap = if text.ends_with("\n\n") || text.is_empty() { "" } else { "\n" };
-        self.write(&format!("{text}{gap}{}", written(&entry)))?;
+        self.file.write_with(&text, &written(&entry))?;
         Ok(true)
     }
 
     /// Removes this permission and every narrower one; returns those removed.
     pub(crate) fn disallow(&self, what: &Consent) -> Result<Vec<Consent>, ConfigError> {
-        let _alone = self.alone()?;
-        let text = self.text()?;
-        let entries = self.parse(&text)?;
+        let _alone = self.file.alone()?;
+        let text = self.file.text()?;
+        let entries = self.entries(&text)?;
         let mesh = self.mesh.words();
         let goes = |entry: &Entry| {
             entry.mesh == mesh
@@ -125,45 +121,13 @@ impl AllowedCommands {
         };
         let gone: Vec<Consent> = entries.iter().filter(|entry| goes(entry)).map(Entry::consent).collect();
         if !gone.is_empty() {
-            self.write(&without(&text, &entries, goes))?;
+            self.file.write(&without(&text, &entries, goes))?;
         }
         Ok(gone)
     }
 
-    fn text(&self) -> Result<String, ConfigError> {
-        match std::fs::read_to_string(&self.path) {
-            Ok(text) => Ok(text),
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                Ok(String::new())
-            }
-            Err(source) => Err(ConfigError::Unreadable { path: self.path.clone(), source }),
-        }
-    }
-
-    fn parse(&self, text: &str) -> Result<Vec<Entry>, ConfigError> {
-        let file: File = toml::from_str(text).map_err(|error| file::invalid(&self.path, text, &error))?;
-        Ok(file.allow)
-    }
-
-    fn write(&self, text: &str) -> Result<(), ConfigError> {
-        mode::write(&self.path, text).map_err(|source| self.unwritable(source))
-    }
-
-    /// Locks out other writers until the result is dropped. Locks the folder, because a lock file among the user's
-    /// settings would puzzle them.
-    fn alone(&self) -> Result<std::fs::File, ConfigError> {
-        let folder = self.path.parent().unwrap_or(&self.path);
-        let held = || {
-            std::fs::create_dir_all(folder)?;
-            let folder = std::fs::File::open(folder)?;
-            folder.lock()?;
-            Ok(folder)
-        };
-        held().map_err(|source| self.unwritable(source))
-    }
-
-    fn unwritable(&self, source: io::Error) -> ConfigError {
-        ConfigError::Unwritable { path: self.path.clone(), source }
+    fn entries(&self, text: &str) -> Result<Vec<Entry>, ConfigError> {
+        Ok(self.file.parse::<File>(text)?.allow)
     }
 }
 
@@ -188,25 +152,13 @@ fn written(entry: &Entry) -> String {
     lines
 }
 
-/// The text without some entries. Comments around the others survive if each entry starts with its own `[[allow]]`
-/// line, as we write it.
+/// The text without some entries. If they are not written one by one, all others are written anew.
 fn without(text: &str, entries: &[Entry], goes: impl Fn(&Entry) -> bool) -> String {
-    let mut blocks: Vec<String> = vec![String::new()];
-    for line in text.split_inclusive('\n') {
-        if line.trim() == ENTRY {
-            blocks.push(String::new());
-        }
-        if let Some(block) = blocks.last_mut() {
-            block.push_str(line);
-        }
-    }
-    if blocks.len() != entries.len() + 1 {
+    let which: Vec<bool> = entries.iter().map(&goes).collect();
+    user_file::without(text, &which).unwrap_or_else(|| {
         let kept = entries.iter().filter(|entry| !goes(entry)).map(written);
-        return std::iter::once(HEAD.to_owned()).chain(kept).collect::<Vec<_>>().join("\n");
-    }
-    let head = blocks.remove(0);
-    let kept = blocks.into_iter().zip(entries).filter(|(_, entry)| !goes(entry)).map(|(block, _)| block);
-    std::iter::once(head).chain(kept).collect()
+        std::iter::once(HEAD.to_owned()).chain(kept).collect::<Vec<_>>().join("\n")
+    })
 }
 
 #[cfg(test)]
@@ -214,7 +166,7 @@ mod tests {
     use super::*;
 
     fn allowed(folder: &Path, mesh: &str) -> AllowedCommands {
-        AllowedCommands { path: folder.join(FILE), mesh: Meant::Servers(mesh.to_owned()) }
+        AllowedCommands { file: UserFile::at(folder.join(FILE), HEAD), mesh: Meant::Servers(mesh.to_owned()) }
     }
 
     fn consent(line: &str) -> Consent {

@@ -1,12 +1,15 @@
-//! Settings files: strict TOML, with errors that name the line.
+//! Settings files: TOML, with errors that name the line. A key that this version does not know warns and does nothing:
+//! a teammate with a newer version may have written it, and what is known must hold all the same.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use mesh::EditMode;
 use mesh::names::AgentName;
 use mesh::reservations::Ttl;
 use serde::{Deserialize, Deserializer};
+use toml::de::{DeTable, DeValue};
 
 use super::ConfigError;
 use super::nats::NatsValues;
@@ -16,22 +19,25 @@ use super::wake::{Method, WakeValues};
 
 /// Reads the file of that name in a folder or the nearest folder above. Costs one failed open for each folder without
 /// one.
-pub(super) fn nearest(
-    folder: &Path,
-    name: &str,
-    home: Option<&Path>,
-) -> Result<Option<(PathBuf, Values)>, ConfigError> {
+pub(super) fn nearest(folder: &Path, name: &str, home: Option<&Path>) -> Result<Option<(PathBuf, Found)>, ConfigError> {
     for folder in folder.ancestors() {
         let path = folder.join(name);
-        if let Some(values) = read(&path, home)? {
-            return Ok(Some((path, values)));
+        if let Some(found) = read(&path, home)? {
+            return Ok(Some((path, found)));
         }
     }
     Ok(None)
 }
 
+/// A settings file, as read.
+pub(super) struct Found {
+    pub(super) values: Values,
+    /// A sentence for each key that is not known.
+    pub(super) warnings: Vec<String>,
+}
+
 /// Reads a file; none if it does not exist.
-pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Values>, ConfigError> {
+pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Found>, ConfigError> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text, path, home).map(Some),
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
@@ -42,8 +48,19 @@ pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Values>, C
 }
 
 /// Parses a file. Relative paths in it start at the file's folder, `~/` at the home folder.
-fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigError> {
-    let file: File = toml::from_str(text).map_err(|error| invalid(path, text, &error))?;
+fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Found, ConfigError> {
+    let mut unknown = Vec::new();
+    let file = known_part(text, |key| unknown.push(key)).map_err(|error| invalid(path, text, &error))?;
+    unknown.sort_by_key(|key| key.start);
+    let warning = |key: Range<usize>| {
+        format!(
+            "`{}`, line {}: `{}` is no setting that this version knows; the others hold",
+            path.display(),
+            line_of(text, key.start),
+            text.get(key).unwrap_or_default()
+        )
+    };
+    let warnings = unknown.into_iter().map(warning).collect();
     let line = file.store.as_ref().map_or(0, |store| line_of(text, store.span().start));
     let (dir, shared) = store::together(file.dir, file.store.map(toml::Spanned::into_inner)).map_err(|Differ| {
         ConfigError::Invalid {
@@ -67,6 +84,7 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         token: http.token.map(|on| if on { TokenUse::Required } else { TokenUse::Off }),
         plugins: file.plugins,
         away_after: file.away_after.map(|duration| duration.0),
+        hold_after_stop: file.hold_after_stop.map(|duration| duration.0),
         hops: loops.hops,
         per_pair: loops.per_pair,
         per_agent: loops.per_agent,
@@ -81,7 +99,36 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Values, ConfigE
         tools: file.tools.map(|tools| tools.0),
         wake: file.wake.unwrap_or_default().values(),
     };
-    Ok(values.with_home(home).beneath(path.parent().unwrap_or(path)))
+    Ok(Found { values: values.with_home(home).beneath(path.parent().unwrap_or(path)), warnings })
+}
+
+/// Deserialises a file without the keys that are not known, and reports where each of those is.
+fn known_part(text: &str, mut unknown: impl FnMut(Range<usize>)) -> Result<File, toml::de::Error> {
+    let mut table = DeTable::parse(text)?;
+    loop {
+        let error = match File::deserialize(toml::Deserializer::from(table.clone())) {
+            Ok(file) => return Ok(file),
+            Err(error) => error,
+        };
+        // Serde has no other way to tell an unknown key from a wrong value.
+        let key = error.span().filter(|_| error.message().starts_with("unknown field `"));
+        match key {
+            Some(key) if without(table.get_mut(), &key) => unknown(key),
+            Some(_) | None => return Err(error),
+        }
+    }
+}
+
+/// Removes the key at a place of the text; false if there is none.
+fn without(table: &mut DeTable<'_>, place: &Range<usize>) -> bool {
+    let found = table.keys().find(|key| key.span() == *place).cloned();
+    match found {
+        Some(key) => table.remove(&key).is_some(),
+        None => table.iter_mut().any(|(_, value)| match value.get_mut() {
+            DeValue::Table(inner) => without(inner, place),
+            _ => false,
+        }),
+    }
 }
 
 pub(super) fn invalid(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
@@ -113,6 +160,7 @@ struct File {
     team: Option<Team>,
     durability: Option<Durable>,
     away_after: Option<Duration>,
+    hold_after_stop: Option<Duration>,
     plugins: Option<Vec<PathBuf>>,
     http: Option<Http>,
     loops: Option<Loops>,

@@ -7,6 +7,7 @@ mod mode;
 mod nats;
 mod runs;
 mod store;
+mod user_file;
 mod values;
 mod wake;
 
@@ -88,6 +89,8 @@ pub(crate) struct Settings {
     pub(crate) plugins: Setting<Vec<PathBuf>>,
     /// Silence after which an agent counts as away, in milliseconds.
     pub(crate) away_after: Setting<u64>,
+    /// How long mail waits at most for the next prompt of a user who stopped a turn, in milliseconds.
+    pub(crate) hold_after_stop: Setting<u64>,
     /// Messages in one chain without the user, before waking stops.
     pub(crate) hops: Setting<u32>,
     /// The most wakes of one agent by one other within `window`.
@@ -112,6 +115,8 @@ pub(crate) struct Settings {
     pub(crate) auto_cleanup: Setting<AutoCleanup>,
     /// The groups of tools that an MCP client sees.
     pub(crate) tools: Setting<mcp::Profile>,
+    /// What the files say that this version does not know, as sentences.
+    pub(crate) warnings: Vec<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -187,21 +192,24 @@ impl Settings {
     /// Determines every setting for a command line run in `workdir`.
     pub(crate) fn load(flags: Values, environment: &Environment, workdir: &Path) -> Result<Settings, ConfigError> {
         let home = environment.home();
+        let mut warnings = Vec::new();
         let mut layers = vec![
             (Origin::Flags, flags.with_home(home.as_deref()).beneath(workdir)),
             (Origin::Environment, values::of_environment(environment)?.with_home(home.as_deref()).beneath(workdir)),
         ];
         if let Some((path, found)) = file::nearest(workdir, PROJECT_FILE, home.as_deref())? {
-            found.refuse_what_is_the_persons(&path)?;
-            layers.push((Origin::Project(path), found));
+            found.values.refuse_what_is_the_persons(&path)?;
+            warnings.extend(found.warnings);
+            layers.push((Origin::Project(path), found.values));
         }
         if let Some(path) = environment.xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join(USER_FILE))
             && let Some(found) = file::read(&path, home.as_deref())?
         {
-            layers.push((Origin::User(path), found));
+            warnings.extend(found.warnings);
+            layers.push((Origin::User(path), found.values));
         }
         let default_dir = home.map(|home| home.join(DEFAULT_DIR));
-        Settings::from_layers(&layers, default_dir)
+        Ok(Settings { warnings, ..Settings::from_layers(&layers, default_dir)? })
     }
 
     fn from_layers(layers: &[(Origin, Values)], default_dir: Option<PathBuf>) -> Result<Settings, ConfigError> {
@@ -211,6 +219,7 @@ impl Settings {
         let wake =
             layers.iter().rev().fold(WakeValues::default(), |weaker, (_, values)| values.wake.clone().or(weaker));
         Ok(Settings {
+            warnings: Vec::new(),
             dir: match strongest(layers, |values| values.dir.clone()) {
                 Some(found) => found,
                 None => Setting { value: default_dir.ok_or(ConfigError::NoHome)?, origin: Origin::Default },
@@ -234,6 +243,7 @@ impl Settings {
             token: pick(layers, |values| values.token, TokenUse::Required),
             plugins: pick(layers, |values| values.plugins.clone(), Vec::new()),
             away_after: pick(layers, |values| values.away_after, limits.away_after),
+            hold_after_stop: pick(layers, |values| values.hold_after_stop, limits.after_stop),
             hops: pick(layers, |values| values.hops, limits.loops.hops),
             per_pair: pick(layers, |values| values.per_pair, limits.loops.pair),
             per_agent: pick(layers, |values| values.per_agent, limits.loops.agent),
@@ -258,6 +268,7 @@ impl Settings {
                 rest: self.rest.value,
             },
             away_after: self.away_after.value,
+            after_stop: self.hold_after_stop.value,
             keep: self.keep.value,
             expire_after: self.expire_after.value,
             edits: EditRules {
@@ -298,6 +309,7 @@ impl Settings {
             line("team", &self.team, |team| team.clone().unwrap_or_default()),
             line("durability", &self.durability, |durability| durability.as_str().to_owned()),
             line("away-after", &self.away_after, duration),
+            line("hold-after-stop", &self.hold_after_stop, duration),
             line("plugins", &self.plugins, |folders| {
                 folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(":")
             }),

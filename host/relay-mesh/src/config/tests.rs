@@ -116,10 +116,10 @@ fn servers_are_the_persons_to_name() {
 
 #[test]
 fn every_kind_of_value_is_read() {
-    let user =
-        "away-after = '1h 30m'\n[http]\nlisten = '127.0.0.1:1'\ntoken = false\n[loops]\nhops = 3\nwindow = '90s'";
+    let user = "away-after = '1h 30m'\nhold-after-stop = '2h'\n[http]\nlisten = '127.0.0.1:1'\ntoken = false\n[loops]\nhops = 3\nwindow = '90s'";
     for (key, value) in [
         ("away-after", "1h 30m"),
+        ("hold-after-stop", "2h"),
         ("http.listen", "127.0.0.1:1"),
         ("http.token", "off"),
         ("loops.hops", "3"),
@@ -173,16 +173,6 @@ fn a_team_says_how_its_agents_edit_what_others_hold() {
 #[test]
 fn what_is_wrong_is_named_with_its_line() {
     check(
-        "agent = 'bob'\nagnet = 'eve'",
-        "",
-        &[],
-        nothing(),
-        "agent",
-        "`~/project/.relay-mesh.toml`, line 2: unknown field `agnet`, expected one of `dir`, `store`, `nats`, \
-         `agent`, `team`, `durability`, `away-after`, `plugins`, `http`, `loops`, \
-         `reservations`, `retention`, `tools`, `wake`, `repository`",
-    );
-    check(
         "[loops]\nhops = -1",
         "",
         &[],
@@ -226,6 +216,7 @@ fn a_project_opens_no_door_for_the_people_who_clone_it() {
         ("[wake]\ngateway = ['sh', '-c', 'curl evil']", "wake"),
         ("[wake]\nrun = ['sh']", "wake"),
         ("[retention]\nkeep = '0s'", "retention"),
+        ("hold-after-stop = '0s'", "hold-after-stop"),
     ] {
         let refused = format!(
             "`~/project/.relay-mesh.toml` sets `{key}`, which a project may not set for the people who work in it"
@@ -241,4 +232,35 @@ fn settings_of_before_0_1_are_understood() {
     check("", user, &[], nothing(), "tools", &from_user("core,reservations"));
     check("", user, &[], nothing(), "reservations.auto-reserve", &from_user("on"));
     check("", user, &[], nothing(), "reservations.auto-reserve-ttl", &from_user("5m"));
+}
+
+/// Compares the warnings about a project's file, and the mode that holds all the same.
+fn check_unknown(project_file: &str, mode: &str, expected: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join(PROJECT_FILE), project_file).expect("a file");
+    let settings = Settings::load(nothing(), &with_home(&[], folder.path()), folder.path()).expect("settings");
+    let home = folder.path().display().to_string();
+    let warnings: Vec<String> = settings.warnings.iter().map(|warning| warning.replace(&home, "~")).collect();
+    let expected: Vec<String> = expected
+        .iter()
+        .map(|key| format!("`~/.relay-mesh.toml`, {key} is no setting that this version knows; the others hold"))
+        .collect();
+    assert_eq!((warnings, settings.edits.value.as_str()), (expected, mode), "{project_file}");
+}
+
+#[test]
+fn a_key_of_a_newer_version_warns_and_what_is_known_holds() {
+    check_unknown("[reservations]\nmode = 'advise'", "advise", &[]);
+    check_unknown("[reservations]\nmode = 'advise'\nnewer = 1", "advise", &["line 3: `newer`"]);
+    check_unknown("newer = 1\n[reservations]\nmode = 'advise'", "advise", &["line 1: `newer`"]);
+    check_unknown(
+        "[newer]\na = 1\n[[newer.b]]\nc = { d = 1 }\n[reservations]\nmode = 'advise'",
+        "advise",
+        &["line 1: `newer`"],
+    );
+    check_unknown(
+        "one.two = 1\nreservations.newer.newest = 'x'\nreservations.mode = 'advise'\n'th ree' = []",
+        "advise",
+        &["line 1: `one`", "line 2: `newer`", "line 4: `'th ree'`"],
+    );
 }

@@ -102,6 +102,7 @@ pub(crate) struct Values {
     pub(crate) token: Option<TokenUse>,
     pub(crate) plugins: Option<Vec<PathBuf>>,
     pub(crate) away_after: Option<u64>,
+    pub(crate) hold_after_stop: Option<u64>,
     pub(crate) hops: Option<u32>,
     pub(crate) per_pair: Option<u32>,
     pub(crate) per_agent: Option<u32>,
@@ -161,6 +162,7 @@ impl Values {
             ("store", matches!(self.shared, Some(Shared::Nats(_)))),
             ("nats", self.nats != NatsValues::default()),
             ("wake", self.wake != WakeValues::default()),
+            ("hold-after-stop", self.hold_after_stop.is_some()),
             ("retention", self.keep.is_some() || self.expire_after.is_some() || self.auto_cleanup.is_some()),
         ];
         match personal.into_iter().find(|(_, set)| *set) {

@@ -48,7 +48,7 @@ impl Topic {
             }
             "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
             "registered" | "agent-offline" | "agent-online" | "adopted" | "invited" | "woke" | "wake-failed"
-            | "held" | "deleted" => Some(Topic::Agents),
+            | "held" | "deleted" | "store-replaced" => Some(Topic::Agents),
             _ => None,
         }
     }
@@ -314,7 +314,7 @@ impl EventLine {
     }
 
     pub(crate) fn message(message: &mesh::messages::Message, cursor: Cursor) -> EventLine {
-        let (text, _) = mesh::envelope(std::slice::from_ref(message), usize::MAX);
+        let text = mesh::envelope(std::slice::from_ref(message), usize::MAX).text;
         EventLine::Message {
             topic: Topic::Inbox,
             event: "message",
@@ -375,6 +375,7 @@ mod tests {
                     "wake-failed",
                     "held",
                     "deleted",
+                    "store-replaced",
                 ],
             ),
             // Mail is sent from the inbox instead.

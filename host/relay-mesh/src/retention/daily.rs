@@ -23,6 +23,7 @@ use crate::compose::Open;
 use crate::config::{AutoCleanup, Settings, Shared};
 use crate::machine::ThisMachine;
 use crate::server::background;
+use crate::setup::doctor::data_folder;
 
 /// The file whose time is that of the last cleanup.
 const STAMP: &str = "last-cleanup";
@@ -84,6 +85,9 @@ pub(crate) async fn keep_cleaning_up(open: Arc<Open>, settings: Settings) {
 pub(crate) async fn in_turn(open: &Open, settings: &Settings) -> Result<bool, StoreError> {
     let Some(_turn) = super::turn(open, Duration::ZERO).await? else { return Ok(false) };
     super::clean_up(open, settings, (Scope::Everything, DryRun::No, None)).await?;
+    let dir = settings.dir.value.clone();
+    // A defect in it must not stop the cleanup of the next day.
+    let _checked = tokio::task::spawn_blocking(move || data_folder::check_logs(&dir, CHECKED_A_DAY)).await;
     Ok(true)
 }
 
@@ -93,6 +97,9 @@ pub(crate) fn note(settings: &Settings) {
         tracing::debug!(%error, "the time of the cleanup is not noted");
     }
 }
+
+/// How much of the logs each cleanup checks, in bytes: more than busy agents write in a day, and little to read.
+const CHECKED_A_DAY: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {

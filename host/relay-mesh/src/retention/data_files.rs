@@ -42,8 +42,9 @@ impl DataFiles for DataFolder {
             return None;
         }
         let found = store::files::segments_before(&self.root, log, before)?;
-        let amount = Amount { count: found.count, bytes: found.bytes };
-        Some(OldSegments { amount, kept_from: found.kept_from })
+        let amount = Amount { count: found.files.len(), bytes: found.bytes };
+        let name = |file: &PathBuf| file.strip_prefix(&self.root).unwrap_or(file).display().to_string();
+        Some(OldSegments { amount, names: found.files.iter().map(name).collect(), kept_from: found.kept_from })
     }
 
     fn forget(&self, log: &Key, holds: &[Key], dry_run: DryRun) -> Option<Amount> {

@@ -115,6 +115,7 @@ fn abandoned(place: &Path, file: &DirEntry, now: SystemTime, dry_run: DryRun, sw
     let Some(name) = name.to_str() else { return };
     let is_index = match index_of(name) {
         Some((_, "draft")) => false,
+        Some((leaf, "all")) => !place.join(format!(".{leaf}.lock")).exists(),
         Some((leaf, number)) => !place.join(format!("{leaf}.jsonl.{number}")).exists(),
         None => false,
     };
@@ -133,10 +134,10 @@ fn abandoned(place: &Path, file: &DirEntry, now: SystemTime, dry_run: DryRun, sw
     }
 }
 
-/// The log and the segment of an index: `.inbox.index.3`.
+/// The log and the segment of an index: `.inbox.index.3`; `all` is the catalog of a log.
 fn index_of(name: &str) -> Option<(&str, &str)> {
     let (leaf, number) = name.strip_prefix('.')?.rsplit_once(".index.")?;
-    (number == "draft" || number.parse::<u64>().is_ok()).then_some((leaf, number))
+    (number == "draft" || number == "all" || number.parse::<u64>().is_ok()).then_some((leaf, number))
 }
 
 fn is_draft(name: &str) -> bool {
@@ -189,6 +190,7 @@ mod tests {
             "deliveries/claude/.here.hold",
             "agents/bob/inbox.jsonl.3",
             "agents/bob/.inbox.index.3",
+            "agents/bob/.inbox.index.all",
             "agents/bob/.inbox.lock",
             "agents/bob/meta.json",
             "global.jsonl",
@@ -205,6 +207,7 @@ mod tests {
             "agents/bob/.inbox.index.2",
             "agents/bob/.sent.index.draft",
             ".global.index.0",
+            "agents/bob/.sent.index.all",
             ".a.relay-mesh-new.4294967295-0",
             "machine.0123456789abcdef",
         ];
@@ -222,7 +225,7 @@ mod tests {
         let all = |_: ()| goes.iter().filter(|path| root.join(path).exists()).count();
         let would = sweep(&folder, week, now, DryRun::Yes);
         assert_eq!(all(()), goes.len(), "a dry run deletes nothing");
-        assert_eq!((would.indexes.count, would.drafts.count), (2, 3));
+        assert_eq!((would.indexes.count, would.drafts.count), (3, 3));
         let swept = sweep(&folder, week, now, DryRun::No);
         assert_eq!((swept.indexes, swept.drafts), (would.indexes, would.drafts));
         assert_eq!(all(()), 0, "{:?}", goes.iter().filter(|path| root.join(path).exists()).collect::<Vec<_>>());

@@ -1,13 +1,13 @@
 //! Beginning a run: everything that can be refused is refused here, before anything is started.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::names::AgentName;
 use mesh::ports::harness::Harness;
-use mesh::ports::machine::{Instant, Machine as _};
+use mesh::ports::machine::{Instant, Machine as _, Process};
 use mesh::ports::runner::{Extensions, Reach, Start, Task};
 use mesh::runs::{Asker, RunId, RunLimits, RunRecord, cost_left, permit, time_left};
 use mesh::sessions::Principal;
@@ -35,6 +35,8 @@ pub(crate) enum Place {
     Usual,
     Worktree,
     Here,
+    /// In a worktree that the caller has made, and removes.
+    Given,
 }
 
 /// A run as it is asked for.
@@ -88,25 +90,35 @@ pub(crate) async fn harness(open: &Open, typed: &str) -> Result<Arc<dyn Harness>
     Ok(harness)
 }
 
-/// Begins a run. If it is refused, nothing of it is left.
+/// Begins a run that this command line asks for.
 pub(crate) async fn begin(context: &Context, open: &Open, request: RunRequest) -> Result<Begun, CommandError> {
+    let evidence = permission::evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
+    begin_for(context, open, &evidence, request).await
+}
+
+/// Begins a run for a caller. If it is refused, nothing of it is left.
+pub(crate) async fn begin_for(
+    context: &Context,
+    open: &Open,
+    evidence: &Evidence,
+    request: RunRequest,
+) -> Result<Begun, CommandError> {
     let runs = Runs::of(&context.settings.dir.value);
     settle::settle(context, open, &runs).await;
     let harness = harness(open, &request.harness).await?;
     for address in &request.report {
         open.mesh.resolve(address, None).await?;
     }
-    let evidence = permission::evidence(context, open, &runs).await?;
     let (folder, mut record) = {
         // Two that spend the last run of a budget at once are told apart here.
         let _alone = runs.alone()?;
-        permitted(context, open, &runs, &evidence, (&harness, request.reach))?;
-        reserve_id(open, &runs, &request, harness.about().harness.clone(), &evidence)?
+        permitted(context, open, &runs, evidence, (&harness, request.reach))?;
+        reserve_id(open, &runs, &request, harness.about().harness.clone(), evidence)?
     };
     match set_up(context, open, harness.as_ref(), &folder, &mut record, &request).await {
         Ok((principal, notes)) => Ok(Begun { harness, folder, record, principal, notes }),
         Err(error) => {
-            changes::remove_if_clean(&changes::git(context), &record).await;
+            changes::remove_if_clean(&changes::git(context), &record.workplace).await;
             if let Err(error) = folder.delete() {
                 tracing::warn!(%error, "the folder of a run that was refused stays");
             }
@@ -122,25 +134,36 @@ const LOOK: Duration = Duration::from_millis(10);
 
 /// Leaves a run to a process of its own, and returns once that one has it.
 pub(crate) async fn leave(context: &Context, open: &Open, begun: Begun) -> Result<RunRecord, CommandError> {
-    let mut arguments: Vec<OsString> = ["runs".into(), "work".into(), begun.record.id.to_string().into()].to_vec();
+    work_beside(context, begun.record.id)?;
+    taken_over(open, || Ok(begun.folder.record()?.supervisor)).await?;
+    Ok(begun.folder.record()?)
+}
+
+/// Starts a process that works on a run or a review.
+pub(crate) fn work_beside(context: &Context, id: RunId) -> Result<(), CommandError> {
+    let mut arguments: Vec<OsString> = ["runs".into(), "work".into(), id.to_string().into()].to_vec();
     arguments.extend(daily::stores(&context.settings));
     background::leave(&arguments).map_err(|source| Failure {
-        what: "the process that goes on with the run could not be started".to_owned(),
+        what: "the process that goes on with it could not be started".to_owned(),
         hint: Some("the system may be out of processes or memory: see `ulimit -a`".to_owned()),
         exit: Exit::Failure,
         source: Some(Box::new(source)),
     })?;
+    Ok(())
+}
+
+/// Returns once another process works on it.
+pub(crate) async fn taken_over(
+    open: &Open,
+    supervisor: impl Fn() -> Result<Process, CommandError> + Send,
+) -> Result<(), CommandError> {
     let own = agent::supervisor(open);
     let deadline = tokio::time::Instant::now() + TAKEN_OVER;
-    loop {
-        let record = begun.folder.record()?;
-        if record.supervisor != own {
-            return Ok(record);
-        }
+    while supervisor()? == own {
         if tokio::time::Instant::now() > deadline {
-            // The run is abandoned when this process ends, and the next command concludes it.
+            // It is abandoned when this process ends, and the next command concludes it.
             return Err(CommandError::from(Failure {
-                what: "the process that goes on with the run has not begun".to_owned(),
+                what: "the process that goes on with it has not begun".to_owned(),
                 hint: Some("run it without `--detach` to see why".to_owned()),
                 exit: Exit::Failure,
                 source: None,
@@ -148,6 +171,7 @@ pub(crate) async fn leave(context: &Context, open: &Open, begun: Begun) -> Resul
         }
         tokio::time::sleep(LOOK).await;
     }
+    Ok(())
 }
 
 /// Takes over a run that another process has begun.
@@ -158,7 +182,8 @@ pub(crate) async fn take_over(open: &Open, runs: &Runs, id: RunId) -> Result<Beg
     Ok(Begun { harness, folder, record, principal, notes: Vec::new() })
 }
 
-fn permitted(
+/// Whether a caller may run a harness with a reach.
+pub(crate) fn permitted(
     context: &Context,
     open: &Open,
     runs: &Runs,
@@ -252,7 +277,7 @@ async fn set_up(
     record.task.folder = cwd;
     let is_here = matches!(workplace, mesh::runs::Workplace::Here { .. });
     record.workplace = workplace;
-    if is_here && request.reach >= Reach::Edit {
+    if is_here && request.reach >= Reach::Edit && request.place != Place::Given {
         record.reserve = if request.reserve.is_empty() { vec!["**".to_owned()] } else { request.reserve.clone() };
     }
     folder.keep(record)?;
@@ -279,6 +304,18 @@ async fn set_up(
         return Err(error);
     }
     Ok((principal, notes))
+}
+
+/// A folder that is there, without symlinks.
+pub(crate) fn existing(folder: &Path) -> Result<PathBuf, CommandError> {
+    let missing = |source: Option<std::io::Error>| Failure {
+        what: format!("`{}` is not a folder", folder.display()),
+        hint: Some("name the folder to work in by `--cwd DIR`; `--dir` is the data folder".to_owned()),
+        exit: Exit::NotFound,
+        source: source.map(|source| Box::new(source) as Box<dyn std::error::Error + Send + Sync>),
+    };
+    let real = std::fs::canonicalize(folder).map_err(|source| missing(Some(source)))?;
+    if real.is_dir() { Ok(real) } else { Err(missing(None).into()) }
 }
 
 /// Random bytes as a UUID of version 4.

@@ -23,7 +23,7 @@ pub(crate) fn git(context: &Context) -> Git {
 impl Explain for GitError {
     fn exit(&self) -> Exit {
         match self {
-            GitError::NoRepository(_) | GitError::NoCommit(_) => Exit::NotFound,
+            GitError::NoRepository(_) | GitError::NoCommit(_) | GitError::NoRevision(_) => Exit::NotFound,
             GitError::Absent(_) | GitError::Failed { .. } | GitError::Slow(_) | GitError::File(_) => Exit::Failure,
         }
     }
@@ -33,6 +33,9 @@ impl Explain for GitError {
             GitError::Absent(_) => "install git, or put it on the path",
             GitError::NoRepository(_) => "run it in that very folder by `--here`, or name a repository by `--cwd DIR`",
             GitError::NoCommit(_) => "commit something first, or run it in that very folder by `--here`",
+            GitError::NoRevision(_) => {
+                "`git log --oneline --all` shows which commits there are; a shallow clone lacks most"
+            }
             GitError::Failed { .. } | GitError::Slow(_) => "try the same with git by hand",
             GitError::File(_) => "see whether the disk is full and the data folder is yours",
         };
@@ -49,7 +52,7 @@ pub(super) async fn workplace(
 ) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
     let wants_worktree = match place {
         Place::Worktree => true,
-        Place::Here => false,
+        Place::Here | Place::Given => false,
         Place::Usual => reach >= Reach::Edit,
     };
     if !wants_worktree {
@@ -57,6 +60,16 @@ pub(super) async fn workplace(
         let top = if reach >= Reach::Edit { git.top(asked).await.ok() } else { None };
         return Ok((Workplace::Here { top }, asked.to_owned(), Vec::new()));
     }
+    worktree(git, asked, &run.worktree(), run.id).await
+}
+
+/// Makes a worktree of the commit that is checked out. Returns the folder in it that was named, and what to tell.
+pub(crate) async fn worktree(
+    git: &Git,
+    asked: &Path,
+    folder: &Path,
+    id: RunId,
+) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
     let top = git.top(asked).await?;
     let commit = git.head(&top).await?;
     let status = git.status(&top).await?;
@@ -77,7 +90,7 @@ pub(super) async fn workplace(
     if status.untracked > 0 {
         notes.push(format!("{} files that git does not know are not in the run's worktree", status.untracked));
     }
-    let (folder, branch) = (run.worktree(), branch(run.id));
+    let (folder, branch) = (folder.to_owned(), branch(id));
     git.add_worktree(&top, &folder, &branch, &commit).await?;
     let within = asked.strip_prefix(&top).unwrap_or(Path::new(""));
     let cwd = folder.join(within);
@@ -100,7 +113,7 @@ pub(crate) fn branch(id: RunId) -> String {
 }
 
 /// The contents of a run's working copy now; none if it has none, or may change nothing.
-pub(super) async fn tree(git: &Git, record: &RunRecord, run: &RunFolder) -> Result<Option<Tree>, GitError> {
+pub(crate) async fn tree(git: &Git, record: &RunRecord, run: &RunFolder) -> Result<Option<Tree>, GitError> {
     match record.workplace.changed_top() {
         Some(top) if record.task.reach >= Reach::Edit => git.tree(top, &run.scratch()).await.map(Some),
         Some(_) | None => Ok(None),
@@ -177,12 +190,12 @@ async fn difference(git: &Git, top: &Path, own: &Path, before: &Tree) -> Result<
 }
 
 /// Removes a run's worktree if it holds nothing. What cannot be removed now stays for `runs gc`.
-pub(crate) async fn remove_if_clean(git: &Git, record: &RunRecord) -> bool {
-    let Workplace::Worktree { top, folder, branch, commit } = &record.workplace else { return true };
+pub(crate) async fn remove_if_clean(git: &Git, workplace: &Workplace) -> bool {
+    let Workplace::Worktree { top, folder, branch, commit } = workplace else { return true };
     match git.remove_worktree(top, folder, branch, commit).await {
         Ok(removed) => removed,
         Err(error) => {
-            tracing::warn!(%error, run = %record.id, "the worktree of a run stays");
+            tracing::warn!(%error, %branch, "a worktree stays");
             // A repository that is gone holds nothing any more.
             !top.exists()
         }

@@ -70,7 +70,7 @@ pub(super) async fn conclude(
     }
     agent::leave(open, principal).await;
     if changed == 0 {
-        changes::remove_if_clean(&git, &report.record).await;
+        changes::remove_if_clean(&git, &report.record.workplace).await;
     }
     if let Err(error) = std::fs::remove_dir_all(folder.scratch()) {
         tracing::debug!(%error, "the scratch folder of a run stays until it is deleted");

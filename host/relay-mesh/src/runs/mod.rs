@@ -11,11 +11,13 @@ pub(crate) mod changes;
 mod conclude;
 mod files;
 pub(crate) mod folder;
+pub(crate) mod for_clients;
 pub(crate) mod permission;
 mod reading;
 pub(crate) mod retention;
 mod schema;
 pub(crate) mod settle;
+pub(crate) mod stop;
 pub(crate) mod supervise;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
 //! Who asks for a run, by evidence: the session of the caller, the processes above it, and the mark of a run.
 
 use mesh::runs::{Asker, RunRecord, RunStage};
+use mesh::sessions::{Principal, Transport};
 
 use super::{MARK, Runs};
 use crate::compose::Open;
@@ -23,11 +24,29 @@ impl Evidence {
     }
 }
 
-/// Works out who asks. Nothing that was typed counts.
+/// Works out who asks through a client of one of our servers. Over MCP it is a model that asks, whoever started its
+/// client, so a caller without an agent may nothing. What is above this process is above the client that started it; a
+/// server of many clients is below none of them.
+pub(crate) fn of_client(context: &Context, open: &Open, runs: &Runs, caller: &Principal) -> Evidence {
+    let above: Vec<u32> = match caller.transport() {
+        Transport::Stdio => processes::ancestors().iter().map(|process| process.pid).collect(),
+        Transport::Http | Transport::CommandLine => Vec::new(),
+    };
+    let marked = match caller.transport() {
+        Transport::Stdio => context.environment.get(MARK),
+        Transport::Http | Transport::CommandLine => None,
+    };
+    let parent = parent(marked, open, runs, caller.agent(), &above);
+    let harness = caller.session().map(|session| session.harness.clone());
+    let harness = harness.unwrap_or_else(|| "an MCP client".to_owned());
+    Evidence { asker: Asker::Session { harness, agent: caller.agent().cloned() }, parent }
+}
+
+/// Works out who asks on this command line. Nothing that was typed counts.
 pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Result<Evidence, CommandError> {
     let principal = open.mesh.identify(&context.call(None)).await?;
     let above: Vec<u32> = processes::ancestors().iter().map(|process| process.pid).collect();
-    let parent = parent(context, open, runs, principal.agent(), &above);
+    let parent = parent(context.environment.get(MARK), open, runs, principal.agent(), &above);
     let asker = match principal.session() {
         Some(session) => Asker::Session { harness: session.harness.clone(), agent: principal.agent().cloned() },
         None => match open.mesh.session_of_process(&above).await? {
@@ -39,13 +58,12 @@ pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Res
 }
 
 fn parent(
-    context: &Context,
+    marked: Option<&str>,
     open: &Open,
     runs: &Runs,
     agent: Option<&mesh::names::AgentName>,
     above: &[u32],
 ) -> Option<RunRecord> {
-    let marked = context.environment.get(MARK);
     let live = runs.live().into_iter();
     let mut live = live.filter(|(folder, record)| folder.stage(record, open.machine.as_ref()) == RunStage::Running);
     let is_it = |record: &RunRecord, folder: &super::RunFolder| {

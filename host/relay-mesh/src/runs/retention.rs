@@ -37,7 +37,7 @@ pub(crate) async fn delete_old(runs: &Runs, git: &Git, before: Instant, dry_run:
         let bytes = size(&folder.root);
         let outcome = match dry_run {
             DryRun::Yes => Ok(()),
-            DryRun::No if !remove_if_clean(git, &record).await => continue,
+            DryRun::No if !remove_if_clean(git, &record.workplace).await => continue,
             DryRun::No => delete(&folder),
         };
         match outcome {

@@ -82,17 +82,7 @@ mod tests {
     use super::*;
 
     fn outcome(answer: Option<&str>, output: Option<Value>) -> RunOutcome {
-        RunOutcome {
-            ending: Ending::Answered,
-            answer: answer.map(str::to_owned),
-            output,
-            session: None,
-            usage: None,
-            turns: None,
-            denials: Vec::new(),
-            why: None,
-            retry_after: None,
-        }
+        RunOutcome { answer: answer.map(str::to_owned), output, ..RunOutcome::of(Ending::Answered) }
     }
 
     #[test]

@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::time::Duration;
 
+use mesh::ports::runner::{Ending, RunOutcome};
 use mesh::runs::{Halt, RunRecord, RunStage};
 
 use super::conclude::{self, Conclusion};
 use super::reading::{EventLog, Reading};
-use super::supervise::{Attempt, broke_off, exit_of, halt_of, unread};
+use super::supervise::{Attempt, exit_of, halt_of, unread};
 use super::{RunFolder, Runs, agent, runner_of};
 use crate::compose::Open;
 use crate::context::Context;
@@ -72,6 +73,6 @@ async fn attempt(open: &Open, folder: &RunFolder, record: &RunRecord) -> Attempt
         }
         Some(last?.conclude(&exit).await.unwrap_or_else(|error| unread(&error)))
     };
-    let outcome = replayed.await.unwrap_or_else(broke_off);
+    let outcome = replayed.await.unwrap_or_else(|| RunOutcome::of(Ending::BrokeOff));
     Attempt { outcome, exit, halt }
 }

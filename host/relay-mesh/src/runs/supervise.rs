@@ -25,9 +25,16 @@ use crate::signals::Stop;
 const LOOK: Duration = Duration::from_millis(25);
 
 /// Who watches a run.
-pub(crate) trait Audience {
+pub(crate) trait Audience: Send {
     /// Something was reported.
     fn event(&mut self, event: &RunEvent);
+}
+
+/// Nobody watches: the files of the run tell.
+pub(crate) struct Unwatched;
+
+impl Audience for Unwatched {
+    fn event(&mut self, _: &RunEvent) {}
 }
 
 /// What one start of the harness's program came to.
@@ -224,7 +231,10 @@ impl Work<'_> {
             conclude::end_what_is_left(self.record.id);
         }
         let why = ended.not_started.clone().unwrap_or_else(|| "the process that watches over it was killed".to_owned());
-        let outcome = RunOutcome { why: Some(format!("its program could not be started: {why}")), ..broke_off() };
+        let outcome = RunOutcome {
+            why: Some(format!("its program could not be started: {why}")),
+            ..RunOutcome::of(Ending::BrokeOff)
+        };
         Attempt { outcome, exit: exit_of(&ended), halt: Halt::No }
     }
 
@@ -293,20 +303,9 @@ pub(super) fn exit_of(ended: &Ended) -> ProcessExit {
 
 /// What came of a run whose adapter could not read its output.
 pub(super) fn unread(error: &HarnessError) -> RunOutcome {
-    RunOutcome { why: Some(format!("its adapter could not read what it printed: {error}")), ..broke_off() }
-}
-
-pub(super) fn broke_off() -> RunOutcome {
     RunOutcome {
-        ending: Ending::BrokeOff,
-        answer: None,
-        output: None,
-        session: None,
-        usage: None,
-        turns: None,
-        denials: Vec::new(),
-        why: None,
-        retry_after: None,
+        why: Some(format!("its adapter could not read what it printed: {error}")),
+        ..RunOutcome::of(Ending::BrokeOff)
     }
 }
 

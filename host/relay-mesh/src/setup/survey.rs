@@ -35,7 +35,7 @@ pub(crate) async fn look(
         Err(error) => return Err(error),
     };
     if installed == Installed::Outdated {
-        let others = Profile::all().map(|tools| Reach::Stdio(Some(tools))).into_iter();
+        let others = Profile::all().map(|tools| Reach::Stdio(Some(tools)));
         for reach in others.chain([Reach::Http(host.clone())]) {
             let other = setup(Action::Install, scope, &reach, installation);
             let by_other = judge(&harness.propose(&other).await?, &remove);

@@ -114,18 +114,31 @@ pub(crate) struct AdoptedShape {
     pub(crate) from: String,
     /// Messages that wait for it.
     pub(crate) waiting: usize,
+    /// Whether it was taken from a session of this machine.
+    #[serde(skip)]
+    was_here: bool,
 }
 
-impl From<&Adopted> for AdoptedShape {
-    fn from(adopted: &Adopted) -> AdoptedShape {
-        AdoptedShape { name: adopted.agent.to_string(), from: adopted.from.clone(), waiting: adopted.waiting }
+impl AdoptedShape {
+    /// An adoption by the machine `here`.
+    pub(crate) fn of(adopted: &Adopted, here: &str) -> AdoptedShape {
+        AdoptedShape {
+            name: adopted.agent.to_string(),
+            from: adopted.from.clone(),
+            waiting: adopted.waiting,
+            was_here: adopted.from == here,
+        }
     }
 }
 
 impl Show for AdoptedShape {
     fn text(&self) -> String {
-        let AdoptedShape { name, from, waiting } = self;
-        let mut text = format!("{name} lives on this machine now, and no longer on {from}");
+        let AdoptedShape { name, from, waiting, was_here } = self;
+        let mut text = if *was_here {
+            format!("{name} is free: the next one to register as it goes on as it")
+        } else {
+            format!("{name} lives on this machine now, and no longer on {from}")
+        };
         if *waiting > 0 {
             text.push_str(&format!("; {} for it", waits(*waiting)));
         }

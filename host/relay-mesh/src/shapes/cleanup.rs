@@ -22,9 +22,15 @@ pub(crate) struct CleanupShape {
     /// Deleted segments of the event log; left out in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) segments: Option<usize>,
+    /// In a dry run: the files of segments that would be deleted, or on servers the logs whose beginning would be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) segment_names: Vec<String>,
     /// Everything else, by kind.
     pub(crate) deleted: Vec<DeletedShape>,
 }
+
+/// How many segments are named in text; `--json` names all.
+const MOST_NAMED: usize = 20;
 
 /// One kind of what was deleted by number.
 #[derive(Debug, Serialize)]
@@ -53,7 +59,7 @@ impl CleanupShape {
             ("notes of adapters that are gone", adapters.notes),
             ("runs", runs.runs),
         ];
-        let counted = cleanup.tally.0.iter().map(|(kind, amount)| (kind.as_str(), *amount)).chain(by_file);
+        let counted = cleanup.tally.amounts.iter().map(|(kind, amount)| (kind.as_str(), *amount)).chain(by_file);
         CleanupShape {
             dry_run,
             reservations: cleanup
@@ -63,6 +69,7 @@ impl CleanupShape {
                 .collect(),
             commands: cleanup.commands.iter().map(|command| command.id.to_string()).collect(),
             agents: cleanup.agents.iter().map(ToString::to_string).collect(),
+            segment_names: cleanup.tally.segments.clone(),
             segments: (!dry_run).then_some(cleanup.segments),
             deleted: counted
                 .filter(|(_, amount)| amount.count > 0)
@@ -91,6 +98,12 @@ impl Show for CleanupShape {
                 vec![one.kind.to_owned(), one.count.to_string(), bytes]
             };
             lines.push(table(&[head, "COUNT", "SIZE"], &self.deleted.iter().map(row).collect::<Vec<_>>()));
+        }
+        for name in self.segment_names.iter().take(MOST_NAMED) {
+            lines.push(format!("{verb} {}", printable_line(name)));
+        }
+        if self.segment_names.len() > MOST_NAMED {
+            lines.push(format!("and {} more: `--json` names them", self.segment_names.len() - MOST_NAMED));
         }
         if lines.is_empty() { "nothing is finished and old".to_owned() } else { lines.join("\n") }
     }

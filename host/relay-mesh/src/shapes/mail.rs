@@ -88,7 +88,8 @@ impl Show for SentShape {
                 line.push_str("; it had been sent before under the same key");
             }
             if recipient.status == StatusView::Queued {
-                line.push_str("; it waits on this machine until the servers take it (`relay-mesh status` says why)");
+                let until = recipient.waits_until.unwrap_or("the servers take it");
+                line.push_str(&format!("; it waits on this machine until {until} (`relay-mesh status` says more)"));
             }
             if let Some(reason) = &recipient.held {
                 line.push_str(&format!("; held: {}", printable_line(reason)));

@@ -53,6 +53,11 @@ impl LogPaths {
         self.folder.join(format!(".{}.index.{segment}", self.leaf))
     }
 
+    /// The ranges of the sealed segments: `.inbox.index.all`.
+    pub(super) fn catalog(&self) -> PathBuf {
+        self.folder.join(format!(".{}.index.all", self.leaf))
+    }
+
     /// The number of a sealed segment of this log, if the file name is that of one.
     pub(super) fn sealed_number(&self, name: &str) -> Option<u64> {
         let active = self.active.file_name()?.to_str()?;

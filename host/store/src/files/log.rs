@@ -172,6 +172,9 @@ impl Log {
                 gone += 1;
             }
         }
+        if gone > 0 && segments.first >= past {
+            drop(fs::remove_file(self.paths.catalog()));
+        }
         Ok(gone)
     }
 

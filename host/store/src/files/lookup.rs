@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::executor;
-use super::index::{self, Highest, SegmentIndex, prefix};
+use super::index::{self, Catalog, Highest, READ_AFTER, SegmentIndex, Verdict, WRITTEN_AFTER, prefix};
 use super::layout::{position, segment_and_offset};
 use super::lines;
 use super::log::Log;
@@ -22,6 +22,15 @@ enum Segment {
     Sealed { number: u64 },
     /// The last one: it may be appended to, or is about to be renamed.
     Last { number: u64, file: Arc<File>, length: u64 },
+}
+
+/// What a lookup knows of segments that it does not look into.
+#[derive(Default)]
+struct Ranges {
+    /// Read once it is worth it.
+    catalog: Option<Catalog>,
+    /// How many segments had to be looked into since.
+    missed: usize,
 }
 
 impl Segment {
@@ -46,8 +55,16 @@ impl Log {
         }
         // The newest segments first: what is looked up is mostly recent, and older segments say what they do not reach.
         let (mut found, segments) = (Vec::new(), self.segments_now().await?);
+        let mut ranges = Ranges::default();
         for (place, segment) in segments.iter().enumerate().rev() {
-            let looked = executor::may_block(|| self.find_in(&segments, place, terms));
+            if segments.len() - place > READ_AFTER {
+                match self.verdict(segment.number(), terms, &mut ranges) {
+                    Verdict::Look => {}
+                    Verdict::Skip => continue,
+                    Verdict::Stop => break,
+                }
+            }
+            let looked = executor::may_block(|| self.find_in(&segments, place, terms, &mut ranges));
             let path = self.paths.sealed(segment.number());
             let (entries, goes_on) = looked.map_err(StoreError::io("could not search", &path))?;
             found.extend(entries.into_iter().rev().map(|entry| segment.placed(entry)));
@@ -55,12 +72,37 @@ impl Log {
                 break;
             }
         }
+        self.keep(&ranges, segments.first().map_or(0, Segment::number));
         found.reverse();
         Ok(found)
     }
 
+    /// Whether a sealed segment has to be looked into.
+    fn verdict(&self, number: u64, terms: &[Term], ranges: &mut Ranges) -> Verdict {
+        let Some(rule) = self.shared.rule.as_deref() else { return Verdict::Look };
+        let catalog = ranges.catalog.get_or_insert_with(|| Catalog::read(&self.paths.catalog(), rule.version()));
+        let length = || std::fs::metadata(self.paths.sealed(number)).ok().map(|found| found.len());
+        catalog.verdict(number, length, terms)
+    }
+
+    /// Writes the catalog, if enough segments were missing in it.
+    fn keep(&self, ranges: &Ranges, first: u64) {
+        let (Some(rule), Some(catalog)) = (self.shared.rule.as_deref(), &ranges.catalog) else { return };
+        if ranges.missed >= WRITTEN_AFTER
+            && let Err(error) = catalog.write(&self.paths.catalog(), rule.version(), first)
+        {
+            tracing::debug!(log = %self.key, %error, "the catalog was not written");
+        }
+    }
+
     /// The entries of one segment, and whether earlier segments may have some too.
-    fn find_in(&self, segments: &[Segment], place: usize, terms: &[Term]) -> io::Result<(Vec<Entry>, bool)> {
+    fn find_in(
+        &self,
+        segments: &[Segment],
+        place: usize,
+        terms: &[Term],
+        ranges: &mut Ranges,
+    ) -> io::Result<(Vec<Entry>, bool)> {
         let number = match &segments[place] {
             Segment::Last { file, length, .. } => return Ok((index::scan(file, *length, terms)?, true)),
             Segment::Sealed { number } => *number,
@@ -70,6 +112,10 @@ impl Log {
             return Ok((file.map_or(Ok(Vec::new()), |file| index::scan(&file, u64::MAX, terms))?, true));
         };
         let Some((file, index)) = self.index_of(segments, place, rule)? else { return Ok((Vec::new(), true)) };
+        if let Some(catalog) = &mut ranges.catalog {
+            catalog.add(number, &index.header);
+            ranges.missed += 1;
+        }
         let goes_on = terms.iter().any(|term| match term.order {
             TermOrder::Growing => index::key_of(term) <= index.header.before.growing,
             TermOrder::Scattered => true,

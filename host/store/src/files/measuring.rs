@@ -1,16 +1,16 @@
 //! Measures what retiring would delete, from the files alone and without a lock.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::layout::{LogPaths, position, segment_and_offset};
 use crate::{Key, Position};
 
 /// The segments of a log that end at or before a position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentsBefore {
-    /// How many.
-    pub count: usize,
+    /// Their files.
+    pub files: Vec<PathBuf>,
     /// Their bytes.
     pub bytes: u64,
     /// Where the first segment after them begins.
@@ -29,18 +29,21 @@ pub fn segments_before(root: &Path, log: &Key, before: Position) -> Option<Segme
     if sealed.is_empty() && active.is_none() {
         return None;
     }
-    let mut found = SegmentsBefore { count: 0, bytes: 0, kept_from: before };
+    let mut found = SegmentsBefore { files: Vec::new(), bytes: 0, kept_from: before };
     for (number, length) in &sealed {
         if position(*number, *length) > before {
             return Some(SegmentsBefore { kept_from: position(*number, 0), ..found });
         }
-        found = SegmentsBefore { count: found.count + 1, bytes: found.bytes + length, ..found };
+        found.files.push(paths.sealed(*number));
+        found.bytes += length;
     }
     // Whatever comes after the sealed segments is the active one. Only a position in it tells its number.
     let (number, _) = segment_and_offset(before);
     let is_active = sealed.last().is_none_or(|(last, _)| number > *last);
     if let Some(length) = active.filter(|length| *length > 0 && is_active && position(number, *length) <= before) {
-        return Some(SegmentsBefore { count: found.count + 1, bytes: found.bytes + length, ..found });
+        found.files.push(paths.active);
+        found.bytes += length;
+        return Some(found);
     }
     let kept_from = if is_active { position(number, 0) } else { before };
     Some(SegmentsBefore { kept_from, ..found })
@@ -77,7 +80,8 @@ mod tests {
                 };
                 let there = size(());
                 let count = store.retire(&log, *before).await.expect("retired");
-                assert_eq!((measured.count, measured.bytes), (count, there - size(())));
+                assert_eq!((measured.files.len(), measured.bytes), (count, there - size(())));
+                assert!(measured.files.iter().filter(|file| !file.ends_with("inbox.jsonl")).all(|file| !file.exists()));
                 let left = store.read(&log, Position::START, 1).await.expect("read");
                 assert!(left.entries.first().is_none_or(|entry| entry.at >= measured.kept_from), "{measured:?}");
             }

@@ -22,7 +22,8 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
             None => Reply::silent(),
             Some(mail) => {
                 turns::count_block(&payload.session().id)?;
-                hook_output::block(&mail)
+                // Context keeps the turn going too. As the reason of a block the model would read the mail twice.
+                hook_output::context("Stop", None, Some(mail), [])
             }
         },
         Event::FileChanged { path, gone: false } if *path == wake_file => match mail {

@@ -6,6 +6,7 @@ use relay_mesh_sdk::{Activity, Error, Occasion, Session, turns};
 
 use crate::memory;
 use crate::payload::{Event, Payload, Source};
+use crate::transcript::{END, End};
 
 /// Claude Code moves context above 10,000 characters into a file. The remainder is for the text around the mail.
 const ROOM: u32 = 9_000;
@@ -57,7 +58,9 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::ElicitationResult => spoken(vec![busy]),
         Event::Notification { kind } => match kind.as_str() {
             "permission_prompt" | "elicitation_dialog" => spoken(vec![Happened::Activity((id, Activity::NeedsInput))]),
-            "idle_prompt" => spoken(vec![Happened::Activity((id, Activity::Idle))]),
+            "idle_prompt" => {
+                spoken(std::iter::once(Happened::Activity((id, Activity::Idle))).chain(stop(payload)).collect())
+            }
             _ => spoken(Vec::new()),
         },
         Event::Stop { again } => {
@@ -74,7 +77,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::CwdChanged => Reading { watches_wake_file: true, ..spoken(Vec::new()) },
         // Other hooks may watch files too. Ours are in the folder of wake files.
         Event::FileChanged { path, gone } if *gone || !is_notification(path) => Reading::nothing(),
-        Event::FileChanged { .. } => Reading { max_bytes: ROOM, ..spoken(Vec::new()) },
+        Event::FileChanged { .. } => Reading { max_bytes: ROOM, ..spoken(stop(payload).into_iter().collect()) },
         Event::SessionEnd { reason } => {
             turns::forget_blocks(&id)?;
             if let Some(process) = payload.process {
@@ -118,6 +121,15 @@ fn session_start(payload: &Payload, session: &Session, source: Source) -> Result
         watches_wake_file: true,
         edits: Vec::new(),
     })
+}
+
+/// The user's stop, if the session stands there: Claude Code runs no hook at it. What cannot be read says nothing.
+fn stop(payload: &Payload) -> Option<Happened> {
+    let end = End::read(payload, END).unwrap_or_else(|error| {
+        relay_mesh_sdk::debug!("whether the user stopped the turn is not known: {error:?}");
+        None
+    });
+    end.is_some_and(|end| end.was_stopped()).then(|| Happened::Stopped(payload.session().id))
 }
 
 /// Whether a program wrote a prompt: a background task that ended (a wake-up arrives this way), another session's

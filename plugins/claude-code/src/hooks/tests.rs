@@ -157,7 +157,11 @@ fn answers_take_the_shape_of_their_event() {
         with_mail(),
         r#"0 | {"hookSpecificOutput":{"hookEventName":"CwdChanged","watchPaths":["/relay/wakes/session"]}} | - | no mail"#,
     );
-    answers("Stop", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
+    answers(
+        "Stop",
+        with_mail(),
+        r#"0 | {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"<mail>"}} | - | shows mail"#,
+    );
     answers("Stop", nothing_found(), "0 | - | - | no mail");
     answers("PermissionRequest", with_mail(), "0 | - | - | no mail");
     answers("SessionEnd-clear", with_mail(), "0 | - | - | no mail");
@@ -199,10 +203,18 @@ fn only_the_sessions_own_wake_file_wakes_it() {
 fn the_end_of_a_turn_is_blocked_six_times_in_a_row_and_no_more() {
     let host = start();
     let room = |name: &str| ClaudeCode::read(&recorded(name)).expect("it is read").max_bytes;
-    answers("Stop", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
+    answers(
+        "Stop",
+        with_mail(),
+        r#"0 | {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"<mail>"}} | - | shows mail"#,
+    );
     for _ in 1..turns::MOST_BLOCKS {
         assert!(room("Stop-again") > 0);
-        answers("Stop-again", with_mail(), r#"0 | {"decision":"block","reason":"<mail>"} | - | shows mail"#);
+        answers(
+            "Stop-again",
+            with_mail(),
+            r#"0 | {"hookSpecificOutput":{"hookEventName":"Stop","additionalContext":"<mail>"}} | - | shows mail"#,
+        );
     }
     assert_eq!(room("Stop-again"), 0, "after six");
     assert!(room("Stop") > 0, "a turn of its own begins the count again");

@@ -82,7 +82,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             let max_bytes = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
             Reading { max_bytes, ..spoken(vec![does(Activity::Idle)]) }
         }
-        Event::Interrupt => spoken(vec![does(Activity::Idle)]),
+        Event::Interrupt => spoken(vec![does(Activity::Idle), Happened::Stopped(id)]),
         Event::SessionEnd => {
             turns::forget_blocks(&id)?;
             dated_state::forget(&heard(&id))?;

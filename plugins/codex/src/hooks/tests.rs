@@ -92,7 +92,7 @@ fn every_recorded_payload_means_something() {
     reads("SubagentStart", "sub of S; alive sub; sub Busy");
     reads("SubagentStop", "nobody; sub ended");
     reads("Stop", "S; S Idle; fits 9000");
-    reads("Interrupt", "S; S Idle");
+    reads("Interrupt", "S; S Idle; user stopped S");
     reads("SessionEnd", "nobody; S ended");
     assert_eq!(told(&call("PermissionRequest", &fixture("PreToolUse-apply_patch"))), "S; S NeedsInput");
 }

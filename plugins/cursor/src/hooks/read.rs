@@ -6,7 +6,7 @@ use relay_mesh_sdk::{Activity, Error, Occasion};
 
 use super::LOOP_LIMIT;
 use crate::memory::{self, Note};
-use crate::payload::{Event, Payload, Server, ToolCall};
+use crate::payload::{Ending, Event, Payload, Server, ToolCall};
 use crate::tools;
 
 /// Cursor drops a context of more than 10,000 characters entirely. The protocol text may stand beside the mail.
@@ -85,11 +85,12 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             memory::compacts(&id)?;
             spoken(vec![busy])
         }
-        Event::Stop { completed, loop_count } => {
+        Event::Stop { how, loop_count } => {
             memory::forget_calls_of(&id)?;
             // A turn that its user or a fault has interrupted must not continue.
-            let max_bytes = if *completed && *loop_count < LOOP_LIMIT { ROOM } else { 0 };
-            Reading { max_bytes, ..spoken(vec![idle]) }
+            let max_bytes = if *how == Ending::Completed && *loop_count < LOOP_LIMIT { ROOM } else { 0 };
+            let stopped = (*how == Ending::Aborted).then_some(Happened::Stopped(id));
+            Reading { max_bytes, ..spoken(std::iter::once(idle).chain(stopped).collect()) }
         }
         Event::SessionEnd => {
             memory::forget_calls_of(&id)?;

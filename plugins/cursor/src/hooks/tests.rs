@@ -75,7 +75,7 @@ fn every_documented_payload_means_something() {
     reads("postToolUse-Shell", "C; C Busy; fits 6500");
     reads("postToolUseFailure", "C; C Busy");
     reads("stop", "C; C Idle; fits 9000");
-    reads("stop-aborted", "C; C Idle");
+    reads("stop-aborted", "C; C Idle; user stopped C");
     reads("sessionEnd", "nobody; C ended");
 }
 

@@ -13,4 +13,4 @@ mod server;
 pub use dialect::Dialect;
 pub use heard::Heard;
 pub use script::{Answer, Script};
-pub use server::Model;
+pub use server::{Behaviour, Model};

@@ -33,6 +33,19 @@ struct Play {
     script: Script,
     /// Every request so far, side calls included.
     heard: Vec<Heard>,
+    /// What it does instead of the script. A test sets it.
+    behaviour: Option<Behaviour>,
+}
+
+/// What a model does with every request of an agent, instead of following its script.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Behaviour {
+    /// It answers the same each time.
+    Answers(Answer),
+    /// It refuses with this HTTP status.
+    Refuses(u16),
+    /// It begins to stream these words, and the connection breaks off there.
+    BreaksOff(String),
 }
 
 impl Model {
@@ -43,12 +56,17 @@ impl Model {
             .enable_all()
             .build()
             .expect("a runtime starts");
-        let play = Arc::new(Mutex::new(Play { script, heard: Vec::new() }));
+        let play = Arc::new(Mutex::new(Play { script, heard: Vec::new(), behaviour: None }));
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("loopback has a port");
         let port = listener.local_addr().expect("a bound listener has an address").port();
         let router = axum::Router::new().fallback(reply).with_state(Arc::clone(&play));
         runtime.spawn(async move { axum::serve(listener, router).await });
         Model { port, play, _runtime: runtime }
+    }
+
+    /// From now on it behaves like this; with none, it follows its script.
+    pub fn behaves(&self, behaviour: Option<Behaviour>) {
+        lock(&self.play).behaviour = behaviour;
     }
 
     /// The agent's requests so far in order, without side calls.
@@ -97,8 +115,18 @@ async fn reply(State(play): State<Arc<Mutex<Play>>>, request: Request<Body>) -> 
     }
     let at = now();
     let dialect = Dialect::of(parts.uri.path());
+    let behaviour = lock(&play).behaviour.clone().filter(|_| dialect.is_main(&body));
     let (answer, number) = note(&play, at, dialect, body.clone());
+    if let Some(Behaviour::Refuses(status)) = behaviour {
+        let text = json!({"type": "error", "error": {"type": "api_error", "code": status, "message": "scripted"}});
+        let mut response = json_answer(&text);
+        *response.status_mut() = axum::http::StatusCode::from_u16(status).expect("a status");
+        return response;
+    }
     let (kind, text) = dialect.reply(&body, &answer, number);
+    if let Some(Behaviour::BreaksOff(words)) = behaviour {
+        return with_body(kind, Body::new(Broken(Some(Bytes::from(opening(&text, &words))))));
+    }
     match answer {
         Answer::Say(_) | Answer::Call { .. } => respond(kind, text),
         Answer::Talk(words) => respond_for_ever(kind, opening(&text, &words)),
@@ -117,7 +145,12 @@ fn opening(events: &str, words: &str) -> String {
 
 fn note(play: &Mutex<Play>, at: SystemTime, dialect: Dialect, body: Value) -> (Answer, usize) {
     let mut play = lock(play);
-    let (answer, scripted) = play.script.answer(dialect, &body);
+    let (answer, scripted) = match play.behaviour.clone().filter(|_| dialect.is_main(&body)) {
+        Some(Behaviour::Answers(answer)) => (answer, true),
+        Some(Behaviour::BreaksOff(words)) => (Answer::Say(words), true),
+        Some(Behaviour::Refuses(_)) => (Answer::Say(String::new()), true),
+        None => play.script.answer(dialect, &body),
+    };
     play.heard.push(Heard { at, dialect, body, answer: answer.clone(), scripted });
     (answer, play.heard.len())
 }
@@ -152,6 +185,21 @@ impl hyper::body::Body for Endless {
             // No waker is registered: nothing more will come.
             None => Poll::Pending,
         }
+    }
+}
+
+/// A body that begins, and then the connection breaks off.
+struct Broken(Option<Bytes>);
+
+impl hyper::body::Body for Broken {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        Poll::Ready(Some(match self.get_mut().0.take() {
+            Some(begins) => Ok(Frame::data(begins)),
+            None => Err(std::io::ErrorKind::ConnectionReset.into()),
+        }))
     }
 }
 

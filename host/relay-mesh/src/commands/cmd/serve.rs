@@ -32,7 +32,11 @@ pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Exit, Comm
         context.printer.say(&format!("no command waits for {}", args.target));
         return Ok(Exit::NotFound);
     };
-    context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
+    if let Err(error) = context.printer.show(&CommandShape::of(&command, open.machine.now())) {
+        open.mesh.give_command_back(command.id).await?;
+        return Err(error);
+    }
+    open.mesh.confirm_command(command.id).await?;
     context.printer.say(&format!(
         "when it has ended: `relay-mesh cmd done {} RESULT --from {}`, with `--failed` if it failed",
         command.id, args.target

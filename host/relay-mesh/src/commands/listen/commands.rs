@@ -51,7 +51,10 @@ impl Orders {
     }
 
     /// Notes that a command was printed. If no line will report its end, the next one may follow.
-    pub(super) fn printed(&mut self, id: MessageId) {
+    pub(super) async fn printed(&mut self, id: MessageId) {
+        if let Err(error) = self.mesh.confirm_command(id).await {
+            tracing::warn!(%id, error = %reasons(&error), "that a command was handed over could not be stored");
+        }
         match self.receipts {
             Receipts::Lines => self.begun = Some(id),
             Receipts::Printing => self.room.add_permits(1),

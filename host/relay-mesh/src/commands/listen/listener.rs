@@ -126,7 +126,7 @@ impl Listener {
             Finding::Invitation(taken) => self.invite(target, &taken).await,
             Finding::Message(fetched, lease) => {
                 let id = fetched.message.id;
-                let (text, _) = mesh::envelope(std::slice::from_ref(&*fetched), usize::MAX);
+                let text = mesh::envelope(std::slice::from_ref(&*fetched), usize::MAX).text;
                 let said = Said::Message {
                     session: target.session(),
                     agent: &lease.agent,

@@ -167,7 +167,7 @@ impl CommandSpec for Args {
                     }
                     Err(error) => break Err(StreamError::Input(error).into()),
                 },
-                taken = next(&mut orders) => if let Err(error) = print(&mut orders, taken, &desk, open.machine.now()) {
+                taken = next(&mut orders) => if let Err(error) = print(&mut orders, taken, &desk, open.machine.now()).await {
                     break Err(error);
                 },
                 asked = runs.next() => {
@@ -229,7 +229,7 @@ async fn next(orders: &mut Option<Orders>) -> Result<Command, String> {
 }
 
 /// Prints a command, or the fault that kept one from being taken.
-fn print(
+async fn print(
     orders: &mut Option<Orders>,
     taken: Result<Command, String>,
     desk: &Listener,
@@ -239,7 +239,7 @@ fn print(
         (Err(fault), _) => desk.complain(&fault),
         (Ok(command), Some(orders)) => {
             desk.printer.line(&Said::Command { session: None, taken: Box::new(CommandShape::of(&command, now)) })?;
-            orders.printed(command.id);
+            orders.printed(command.id).await;
             Ok(())
         }
         (Ok(_), None) => Ok(()),

@@ -110,7 +110,7 @@ async fn follow_once(
             () = stop.cancelled() => return Ok(()),
             found = agent_of(mesh, target, *invited) => found?,
         };
-        let Held { agent, activity, mut moved } = match held {
+        let Held { agent, activity, mut moved, stopped_for } = match held {
             Occupied::Joined(held) => held,
             Occupied::Invited(session) => {
                 let Some(taken) = mesh.take_invitation_to_bring(&session, *invited).await? else { continue };
@@ -141,6 +141,7 @@ async fn follow_once(
         let found = loop {
             let waited = tokio::select! {
                 () = stop.cancelled() => return Ok(()),
+                () = over(stopped_for) => Waited::Session,
                 waited = wait(mesh, target, &agent, &ask, &mut moved, rest, (&mut lease, &mut mail)) => waited?,
             };
             match waited {
@@ -227,6 +228,14 @@ async fn mail_for<'a>(
     }
 }
 
+/// Waits as long as its user's stop counts.
+async fn over(stopped_for: Option<Duration>) {
+    match stopped_for {
+        Some(left) => tokio::time::sleep(left).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// What ended the wait.
 enum Waited {
     Mail,
@@ -239,6 +248,8 @@ struct Held {
     activity: Option<Activity>,
     /// Changes when any of this may have changed.
     moved: Option<Box<dyn store::Watch>>,
+    /// How long its mail waits for the user who stopped it.
+    stopped_for: Option<Duration>,
 }
 
 /// What a target has by now: an agent or an invitation.
@@ -251,7 +262,9 @@ enum Occupied {
 /// Waits for the target's agent, or for an invitation while it has none.
 async fn agent_of(mesh: &Mesh, target: &Target, invited: Option<MessageId>) -> Result<Occupied, StoreError> {
     match target {
-        Target::Agent(agent) => Ok(Occupied::Joined(Held { agent: agent.clone(), activity: None, moved: None })),
+        Target::Agent(agent) => {
+            Ok(Occupied::Joined(Held { agent: agent.clone(), activity: None, moved: None, stopped_for: None }))
+        }
         Target::Session(session) => {
             // Watch before reading, so that no change is missed in between.
             let mut watch = mesh.watch_sessions(&session.harness).await?;
@@ -261,7 +274,10 @@ async fn agent_of(mesh: &Mesh, target: &Target, invited: Option<MessageId>) -> R
                 if let Some(view) = mesh.session(session).await?
                     && let Some(agent) = view.record.agent
                 {
-                    let held = Held { agent, activity: Some(view.activity), moved: Some(watch) };
+                    let stopped_for = view.stopped_for.map(Duration::from_millis);
+                    // After a stop its user has the next word, as they have while it asks them.
+                    let activity = if stopped_for.is_some() { Activity::NeedsInput } else { view.activity };
+                    let held = Held { agent, activity: Some(activity), moved: Some(watch), stopped_for };
                     return Ok(Occupied::Joined(held));
                 }
                 if mesh.invitation_waits(session, invited).await? {

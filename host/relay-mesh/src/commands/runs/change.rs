@@ -1,7 +1,5 @@
 //! Changing something about runs: stop, diff, apply, gc.
 
-use std::time::Duration;
-
 use mesh::DryRun;
 use mesh::ports::machine::{Instant, Machine as _};
 use mesh::runs::{RunStage, Workplace};
@@ -9,47 +7,30 @@ use mesh::runs::{RunStage, Workplace};
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::reviews::{self, Reviews};
 use crate::runs::changes::{self, PATCH};
-use crate::runs::{Runs, retention, settle};
+use crate::runs::{self, Runs, retention, settle};
+use crate::shapes::reviews::{AppliedSuggestion, ReviewBegun};
 use crate::shapes::runs::{AppliedShape, DeletedRunsShape, RunLine};
-
-/// How long to wait for a run's process to write its result after everything of it has ended.
-const RESULT: Duration = Duration::from_secs(30);
-/// How often to look.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Asks the guard to end a run, and returns once its result is there.
 pub(super) async fn stop(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let runs = Runs::of(&context.settings.dir.value);
-    let (folder, mut record) = runs.find(id)?;
+    if id != "last"
+        && let Some((folder, _)) = Reviews::of(&context.settings.dir.value).find(id)?
+    {
+        let record = reviews::stop::stop(context, &open, &folder).await?;
+        context.printer.show(&ReviewBegun::of(&record))?;
+        return Ok(Exit::Success);
+    }
+    let (folder, record) = runs.find(id)?;
     if folder.stage(&record, open.machine.as_ref()) == RunStage::Ended {
         context.printer.say("it had ended");
         context.printer.show(&RunLine::of(&record, RunStage::Ended))?;
         return Ok(Exit::Success);
     }
-    let deadline = tokio::time::Instant::now() + RESULT;
-    let mut asked = None;
-    while record.ended.is_none() {
-        if tokio::time::Instant::now() > deadline {
-            return Err(Failure {
-                what: format!("run {} has not ended within {} s", record.id, RESULT.as_secs()),
-                hint: Some("try again; what cannot be killed waits for a disk or a device".to_owned()),
-                exit: Exit::TimedOut,
-                source: None,
-            }
-            .into());
-        }
-        // A run that is just being started has no guard yet, and a repair turn has another one.
-        let guard = folder.running(record.attempts).map(|running| running.guard);
-        if let Some(guard) = guard.filter(|guard| asked != Some(*guard)) {
-            processes::ask_to_end(guard);
-            asked = Some(guard);
-        }
-        settle::settle(context, &open, &runs).await;
-        tokio::time::sleep(LOOK).await;
-        record = folder.record()?;
-    }
+    let record = runs::stop::stop(context, &open, &runs, &folder).await?;
     context.printer.show(&RunLine::of(&record, RunStage::Ended))?;
     Ok(Exit::Success)
 }
@@ -120,6 +101,14 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
     let removed = changes::is_as_it_ended(&git, &record, &folder, &patch).await
         && git.drop_worktree(&top, &worktree).await.is_ok();
     context.printer.show(&AppliedShape::of(&record, &top, removed))?;
+    Ok(Exit::Success)
+}
+
+/// Applies what a finding of a review suggests.
+pub(super) fn apply_finding(review: &str, finding: &str, context: &Context) -> Result<Exit, CommandError> {
+    let file = reviews::apply::apply(context, review, finding)?.display().to_string();
+    let (review, finding) = (review.to_owned(), finding.to_owned());
+    context.printer.show(&AppliedSuggestion { review, finding, file })?;
     Ok(Exit::Success)
 }
 

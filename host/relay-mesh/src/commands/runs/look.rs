@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use mesh::ports::runner::RunEvent;
 use mesh::runs::RunStage;
-use serde_json::Value;
 
 use crate::commands::run::exit_of;
 use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::Format;
-use crate::runs::{RunFolder, Runs, settle};
+use crate::reviews::{self, Reviews};
+use crate::runs::{RunFolder, Runs, for_clients, settle};
+use crate::shapes::reviews::{ReviewBegun, ReviewShape};
 use crate::shapes::runs::{ResultShape, RunLine, RunsShape, event_line};
 use crate::signals::Stop;
 
@@ -37,6 +38,16 @@ pub(super) async fn show(id: &str, context: &Context) -> Result<Exit, CommandErr
     let open = context.open()?;
     let runs = Runs::of(&context.settings.dir.value);
     settle::settle(context, &open, &runs).await;
+    if id != "last"
+        && let Some((folder, record)) = Reviews::of(&context.settings.dir.value).find(id)?
+    {
+        reviews::stop::settle(context, &open, &folder).await?;
+        match &folder.record()?.ended {
+            Some(_) => context.printer.show(&ReviewShape(folder.result()?))?,
+            None => context.printer.show(&ReviewBegun::of(&record))?,
+        }
+        return Ok(Exit::Success);
+    }
     let (folder, record) = runs.find(id)?;
     match folder.stage(&record, open.machine.as_ref()) {
         RunStage::Ended => context.printer.show(&result(&folder)?)?,
@@ -47,10 +58,7 @@ pub(super) async fn show(id: &str, context: &Context) -> Result<Exit, CommandErr
 
 /// The result as it was kept.
 fn result(folder: &RunFolder) -> Result<ResultShape, CommandError> {
-    let bytes = folder.read("result.json")?;
-    let value: Value = serde_json::from_slice(&bytes)
-        .map_err(|error| crate::runs::RunsError::Unreadable { id: folder.id, source: error.into() })?;
-    Ok(ResultShape(value))
+    Ok(ResultShape(for_clients::whole(folder)?))
 }
 
 /// Prints what a run reports until it has ended, and ends as it does.

@@ -12,7 +12,8 @@ use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
-use crate::runs::supervise::{Audience, supervise};
+use crate::reviews::{self, Reviews};
+use crate::runs::supervise::{Unwatched, supervise};
 use crate::runs::{Runs, begin};
 use crate::signals::Stop;
 
@@ -40,21 +41,30 @@ enum Verb {
         #[arg(long, value_name = "N", default_value = "50")]
         last: usize,
     },
-    /// Show what came of a run
+    /// Show what came of a run or a review
     #[command(after_help = "Example:\n  relay-mesh runs show last")]
     Show(One),
     /// Show what a run reports, until it ends
     #[command(after_help = "Example:\n  relay-mesh runs follow last\n\nExits as the run itself does.")]
     Follow(One),
-    /// Stop a run, and everything that it started
+    /// Stop a run or a review, and everything that it started
     #[command(after_help = "Example:\n  relay-mesh runs stop last")]
     Stop(One),
     /// Print what a run changed, as a patch
     #[command(after_help = "Example:\n  relay-mesh runs diff last > changes.patch")]
     Diff(One),
     /// Apply what a run changed to the folder that it was started for: all of it, or nothing
-    #[command(after_help = "Example:\n  relay-mesh runs apply last")]
-    Apply(One),
+    #[command(after_help = "Examples:\n  relay-mesh runs apply last\n  \
+        relay-mesh runs apply REVIEW 2\n\n\
+        With a finding of a review, it applies what that suggests, if its lines are still as they were reviewed.")]
+    Apply {
+        /// The run's id, or `last`; or a review's
+        #[arg(value_name = "ID")]
+        id: String,
+        /// A finding of that review, by its number or its fingerprint
+        #[arg(value_name = "FINDING")]
+        finding: Option<String>,
+    },
     /// Delete runs that ended a week ago, and worktrees that hold nothing
     #[command(after_help = "Example:\n  relay-mesh runs gc --dry-run")]
     Gc {
@@ -77,7 +87,7 @@ enum Verb {
     /// Show which agents may start runs, and the file that says so
     #[command(after_help = "Example:\n  relay-mesh runs allowed")]
     Allowed,
-    /// Run what `run --detach` has begun
+    /// Work on a run or a review that another process has begun
     #[command(hide = true)]
     Work {
         /// The run
@@ -120,7 +130,8 @@ impl CommandSpec for Args {
             Verb::Follow(one) => look::follow(&one.id, context).await,
             Verb::Stop(one) => change::stop(&one.id, context).await,
             Verb::Diff(one) => change::diff(&one.id, context).await,
-            Verb::Apply(one) => change::apply(&one.id, context).await,
+            Verb::Apply { id, finding: None } => change::apply(&id, context).await,
+            Verb::Apply { id, finding: Some(finding) } => change::apply_finding(&id, &finding, context),
             Verb::Gc { dry_run } => change::gc(dry_run, context).await,
             Verb::Allow(wanted) => allow::allow(wanted, context).await,
             Verb::Disallow { agent, harness } => allow::disallow(&agent, harness.as_deref(), context),
@@ -130,17 +141,22 @@ impl CommandSpec for Args {
     }
 }
 
-/// Nobody watches a run that was left behind: its files tell.
-struct Nobody;
-
-impl Audience for Nobody {
-    fn event(&mut self, _: &mesh::ports::runner::RunEvent) {}
-}
-
 async fn work(id: RunId, context: &Context) -> Result<Exit, CommandError> {
     let mut stop = Stop::listen().map_err(StreamError::Input)?;
     let open = context.open()?;
+    let review = Reviews::of(&context.settings.dir.value).folder(id);
+    if review.root.is_dir() {
+        let review = reviews::work::work(context, &open, &review, &mut stop, &mut Unheard).await?;
+        return Ok(if review.is_ok() { Exit::Success } else { Exit::Failure });
+    }
     let begun = begin::take_over(&open, &Runs::of(&context.settings.dir.value), id).await?;
-    let report = supervise(context, &open, begun, &mut stop, &mut Nobody).await?;
+    let report = supervise(context, &open, begun, &mut stop, &mut Unwatched).await?;
     Ok(super::run::exit_of(report.verdict.ending))
+}
+
+/// Nobody hears how a review in the background goes: its files tell.
+struct Unheard;
+
+impl reviews::work::ReviewAudience for Unheard {
+    fn says(&mut self, _: &str) {}
 }

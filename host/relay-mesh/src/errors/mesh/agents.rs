@@ -120,7 +120,7 @@ impl Explain for AdoptError {
     fn exit(&self) -> Exit {
         match self {
             AdoptError::Unknown(_) => Exit::NotFound,
-            AdoptError::Here(_) | AdoptError::Heard { .. } => Exit::Refused,
+            AdoptError::Here(_) | AdoptError::Alive { .. } | AdoptError::Heard { .. } => Exit::Refused,
             AdoptError::Store(StoreError::Server { trouble: ServerTrouble::Denied, .. }) => Exit::Refused,
             AdoptError::Store(error) => error.exit(),
         }
@@ -130,6 +130,9 @@ impl Explain for AdoptError {
         match self {
             AdoptError::Unknown(_) => Some(WHO_IS_HERE.to_owned()),
             AdoptError::Here(name) => Some(format!("speak as it: `relay-mesh register {name}`")),
+            AdoptError::Alive { .. } => {
+                Some("close its session first; mail is delivered to it while it is open".to_owned())
+            }
             AdoptError::Heard { .. } => Some(
                 "end it there, or wait: it can be brought here once nothing was heard of it for `away-after`"
                     .to_owned(),

@@ -76,12 +76,16 @@ impl Explain for SendError {
 impl Explain for FetchError {
     fn exit(&self) -> Exit {
         match self {
+            FetchError::Unknown { .. } => Exit::NotFound,
             FetchError::Store(error) => error.exit(),
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
+            FetchError::Unknown { agent, .. } => {
+                Some(format!("`relay-mesh read --agent {agent}` lists what it was sent"))
+            }
             FetchError::Store(error) => error.hint(),
         }
     }

@@ -20,10 +20,10 @@ impl Explain for IdentifyError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            IdentifyError::NotYours(_) => Some(
-                "leave it out to speak as `shell`, or register an agent of your own: `relay-mesh register NAME`"
-                    .to_owned(),
-            ),
+            IdentifyError::NotYours(name) => Some(format!(
+                "leave it out to speak as `shell`, or register an agent of your own: `relay-mesh register NAME`; if the \
+                 session of {name} has ended, `relay-mesh adopt {name}` takes its name and its mail"
+            )),
             IdentifyError::Elsewhere { .. } => {
                 Some("speak from there, or register an agent of this machine: `relay-mesh register NAME`".to_owned())
             }

@@ -91,17 +91,9 @@ impl HarnessRunner for Scripted {
     async fn conclude(&self, _: &Task, memory: Option<&Value>, _: &ProcessExit) -> Result<RunOutcome, HarnessError> {
         let word = |name: &str| memory.and_then(|memory| memory[name].as_str()).map(str::to_owned);
         let used = memory.and_then(|memory| memory["used"].as_u64());
-        Ok(RunOutcome {
-            ending: if word("answer").is_some() { Ending::Answered } else { Ending::BrokeOff },
-            answer: word("answer"),
-            output: None,
-            session: word("session"),
-            usage: used.map(|input| Usage { input, whole_session: true, ..Usage::default() }),
-            turns: None,
-            denials: Vec::new(),
-            why: None,
-            retry_after: None,
-        })
+        let ending = if word("answer").is_some() { Ending::Answered } else { Ending::BrokeOff };
+        let usage = used.map(|input| Usage { input, whole_session: true, ..Usage::default() });
+        Ok(RunOutcome { answer: word("answer"), session: word("session"), usage, ..RunOutcome::of(ending) })
     }
 }
 

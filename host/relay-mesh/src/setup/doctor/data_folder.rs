@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use mesh::ports::harness::{Finding, Severity};
 use store::Key;
 
+use super::checked_logs::{self, CheckedLogs, Depth, is_log};
 use super::{broken, fine, shown};
 
 /// A slower synced write is noticeable in every message sent.
@@ -63,47 +64,80 @@ pub(crate) enum Mending {
 }
 
 /// Damaged lines in the folder's logs, and damaged values. Each costs only itself.
-pub(crate) fn damage(root: &Path, mending: Mending) -> Vec<Finding> {
+pub(crate) fn damage(root: &Path, mending: Mending, depth: Depth) -> Vec<Finding> {
     let mut damaged = Vec::new();
+    let (mut logs, mut values) = (Vec::new(), 0);
+    each_file(root, &mut |path, is_folder| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !is_folder && is_log(name) {
+            logs.push(path.to_owned());
+        } else if name.ends_with(".json") && is_value(root, path) {
+            match value(path, is_folder) {
+                Ok(()) => values += 1,
+                Err(why) => damaged.push(of_value(root, path, &why, mending)),
+            }
+        }
+    })
+    .into_iter()
+    .for_each(|finding| damaged.push(finding));
+    let CheckedLogs { whole, damaged: bad, unreadable, unchecked } = checked_logs::check(root, logs, depth);
+    damaged.extend(bad.iter().map(|(path, lines)| of_lines(path, *lines)));
+    damaged.extend(unreadable.iter().map(|(path, why)| {
+        broken(format!("{} cannot be read: {why}", path.display()), "mend its permissions, and check the disk")
+    }));
+    let mut findings = damaged;
+    if findings.is_empty() {
+        findings.push(fine(format!("{whole} lines of the logs and {values} values were read, and all are whole")));
+    }
+    if unchecked > 0 {
+        let megabytes = unchecked.div_ceil(1_000_000);
+        findings.push(Finding {
+            severity: Severity::Warning,
+            what: format!("{megabytes} MB of older logs were not checked yet"),
+            fix: Some(
+                "the daily cleanup goes on with them; `relay-mesh doctor --store --all` reads everything".to_owned(),
+            ),
+        });
+    }
+    findings
+}
+
+/// Checks what of the logs was not checked before: what the daily cleanup does.
+pub(crate) fn check_logs(root: &Path, most: u64) {
+    let mut logs = Vec::new();
+    let _unreadable = each_file(root, &mut |path, is_folder| {
+        if !is_folder && is_log(path.file_name().and_then(|name| name.to_str()).unwrap_or_default()) {
+            logs.push(path.to_owned());
+        }
+    });
+    for (path, lines) in checked_logs::check(root, logs, Depth::New(most)).damaged {
+        tracing::warn!(path = %path.display(), lines, "lines of a log are damaged");
+    }
+}
+
+/// Calls a function for each file of the folder, and for each folder that is named like a value. Returns the findings
+/// about folders that cannot be read.
+fn each_file(root: &Path, take: &mut dyn FnMut(&Path, bool)) -> Vec<Finding> {
+    let mut unreadable = Vec::new();
     let mut folders = vec![root.to_owned()];
-    let (mut lines, mut values) = (0, 0);
     while let Some(folder) = folders.pop() {
         let entries = match fs::read_dir(&folder) {
             Ok(entries) => entries,
             Err(error) => {
-                damaged.push(unreadable(&folder, &error));
+                unreadable.push(self::unreadable(&folder, &error));
                 continue;
             }
         };
         for entry in entries.flatten() {
             let (path, is_folder) = (entry.path(), entry.file_type().is_ok_and(|kind| kind.is_dir()));
-            let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
-            if is_folder && ending != "json" {
-                if folder != *root || !DISPOSABLE.iter().any(|name| entry.file_name() == *name) {
-                    folders.push(path);
-                }
-            } else if ending == "jsonl" {
-                match fs::read(&path) {
-                    Err(error) => damaged.push(unreadable(&path, &error)),
-                    Ok(bytes) => {
-                        let (good, bad) = sorted(&bytes);
-                        lines += good;
-                        damaged.extend((bad > 0).then(|| of_lines(&path, bad)));
-                    }
-                }
-            } else if ending == "json" && is_value(root, &path) {
-                match value(&path, is_folder) {
-                    Ok(()) => values += 1,
-                    Err(why) => damaged.push(of_value(root, &path, &why, mending)),
-                }
+            if !is_folder || path.extension().is_some_and(|ending| ending == "json") {
+                take(&path, is_folder);
+            } else if folder != *root || !DISPOSABLE.iter().any(|name| entry.file_name() == *name) {
+                folders.push(path);
             }
         }
     }
-    if damaged.is_empty() {
-        vec![fine(format!("{lines} lines of the logs and {values} values were read, and all are whole"))]
-    } else {
-        damaged
-    }
+    unreadable
 }
 
 /// Whether a file is the value of a key. Adapters and their grants have files of their own.
@@ -114,9 +148,10 @@ fn is_value(root: &Path, path: &Path) -> bool {
 }
 
 /// The first segments of the keys of the store's values.
-const KEPT_IN_STORE: [&str; 12] = [
+const KEPT_IN_STORE: [&str; 14] = [
     "agents",
     "commands",
+    "folders",
     "invitations",
     "listeners",
     "offline",
@@ -126,6 +161,7 @@ const KEPT_IN_STORE: [&str; 12] = [
     "roster",
     "sessions",
     "speakers",
+    "stores",
     "work",
 ];
 
@@ -177,16 +213,7 @@ fn set_aside(root: &Path, path: &Path) -> io::Result<PathBuf> {
     Ok(to)
 }
 
-/// Counts of lines that are JSON and that are not. An unfinished last line is still being written.
-fn sorted(bytes: &[u8]) -> (usize, usize) {
-    let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let lines = bytes[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let (good, bad): (Vec<&[u8]>, Vec<&[u8]>) =
-        lines.partition(|line| serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok());
-    (good.len(), bad.len())
-}
-
-fn of_lines(path: &Path, bad: usize) -> Finding {
+fn of_lines(path: &Path, bad: u64) -> Finding {
     let lines = if bad == 1 { "a line that is".to_owned() } else { format!("{bad} lines that are") };
     Finding {
         severity: Severity::Warning,
@@ -285,19 +312,6 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_are_counted_and_what_is_being_written_is_none() {
-        for (text, expected) in [
-            ("", (0, 0)),
-            ("{}\n[1]\n", (2, 0)),
-            ("{}\n{ torn\n{}\n", (2, 1)),
-            ("{}\n{ bei", (1, 0)),
-            ("\0\0\n", (0, 1)),
-        ] {
-            assert_eq!(sorted(text.as_bytes()), expected, "{text:?}");
-        }
-    }
-
-    #[test]
     fn a_damaged_value_is_named_and_set_aside_and_the_rest_is_left_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path();
@@ -319,11 +333,11 @@ mod tests {
             }
         }
         let worst = |findings: &[Finding]| findings.iter().map(|finding| finding.severity).max();
-        let found = damage(root, Mending::Look);
+        let found = damage(root, Mending::Look, Depth::All);
         assert_eq!((found.len(), worst(&found)), (3, Some(Severity::Broken)), "{found:?}");
-        let mended = damage(root, Mending::SetAside);
+        let mended = damage(root, Mending::SetAside, Depth::All);
         assert_eq!((mended.len(), worst(&mended)), (3, Some(Severity::Warning)), "{mended:?}");
-        let left = damage(root, Mending::Look);
+        let left = damage(root, Mending::Look, Depth::All);
         assert_eq!(worst(&left), Some(Severity::Ok), "{left:?}");
         assert_eq!(fs::read_dir(root.join(SET_ASIDE)).expect("readable").count(), 3, "kept for a look");
         assert!(root.join("plugins/x/grants.json").exists() && root.join("agents/bob/meta.json").exists());

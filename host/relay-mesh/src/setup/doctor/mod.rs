@@ -1,5 +1,6 @@
 //! Checks that the mesh works here: each tries the thing itself and reports the result.
 
+pub(crate) mod checked_logs;
 pub(crate) mod data_folder;
 pub(crate) mod examine;
 pub(crate) mod hook;

@@ -3,13 +3,16 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
+use mesh::KnownStore;
 use mesh::messages::LONGEST_BODY;
 use mesh::ports::harness::{Finding, Severity};
+use mesh::ports::machine::Instant;
 use store::{ServerTrouble, StoreError, reasons};
 use store_nats::{ServerCheck, StreamReport, StreamWarning};
 
 use super::{broken, fine, shown};
 use crate::errors::store::{REPLICAS, SOMEBODY_ELSES};
+use crate::shapes::ago;
 
 /// Bytes that a message needs beside its text: names, subject, thread, headers.
 const AROUND_A_BODY: usize = 64 * 1024;
@@ -55,6 +58,19 @@ pub(crate) fn findings(seen: &[ServerCheck], clock: u64) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The finding about a store that took the place of another one.
+pub(crate) fn replaced(place: &str, known: &KnownStore, now: Instant) -> Option<Finding> {
+    let at = known.replaced?;
+    Some(broken(
+        format!(
+            "`{place}` is another store than before, since {}: what the former one held is not in it",
+            ago(at, now)
+        ),
+        "if that was not meant, stop the servers and give them their former data; `relay-mesh store import` brings an \
+         export back; `relay-mesh doctor --store --fix` notes that it is the one to use",
+    ))
 }
 
 /// The server's trouble; none if the error has another cause.

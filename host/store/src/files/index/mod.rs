@@ -4,6 +4,7 @@
 //! cannot be written costs that lookup a scan. See docs/adr/0019.
 
 mod build;
+mod catalog;
 mod format;
 mod search;
 
@@ -14,6 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::build::Builder;
+pub(super) use self::catalog::{Catalog, READ_AFTER, Verdict, WRITTEN_AFTER};
 use self::format::Header;
 pub(super) use self::format::{Highest, key_of, prefix};
 pub(super) use self::search::{entries_at, scan};

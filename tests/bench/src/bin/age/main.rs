@@ -5,6 +5,7 @@
 //! the store itself, compared with records that the product wrote, and read back before anything is measured.
 
 mod check;
+mod counts;
 mod filling;
 mod folder;
 mod long_lived;
@@ -50,7 +51,15 @@ fn measure() -> Result<ExitCode, Failure> {
     let mut is_over = false;
     for backend in Backend::of(&options) {
         report.section(&backend.title(&options));
-        is_over |= measure_on(&runtime, backend, &program, &root, &options, &report)?;
+        if !options.counts_alone {
+            is_over |= measure_on(&runtime, backend, &program, &root, &options, &report)?;
+        }
+        if options.counts {
+            for over in counts::measure(backend, &program, &root, &report)? {
+                is_over = true;
+                report.row(&format!("OVER: {over}"));
+            }
+        }
     }
     Ok(if is_over && options.check { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -15,6 +15,8 @@ bench age: what a data folder's age costs
   --runs N        how often each quick row is measured [default: 10; slow rows 3, and never more than N]
   --rows WORD     only the rows whose name contains this
   --keep DIR      keep the folders there, and reuse those that are less than six hours old
+  --counts        only what grows with a number: acknowledging 10,000 messages, 50,000 sessions on record
+  --no-counts     all but that
   --no-gc         skip `serve`, `gc` and the columns after them
   --plot FILE     write a plot of the growth laws; the one of NATS goes to FILE with `-nats` in its name
   --check         exit with 1 if a row is over its budget
@@ -102,6 +104,9 @@ pub(crate) struct Options {
     pub(crate) keep: Option<PathBuf>,
     /// Whether to measure what changes the folders, and what comes after that.
     pub(crate) gc: bool,
+    /// Whether to measure what grows with a number, and whether nothing else.
+    pub(crate) counts: bool,
+    pub(crate) counts_alone: bool,
     /// Where the plot goes.
     pub(crate) plot: Option<PathBuf>,
     /// Whether a row over its budget is a failure.
@@ -120,6 +125,8 @@ impl Options {
             rows: None,
             keep: None,
             gc: true,
+            counts: true,
+            counts_alone: false,
             plot: None,
             check: false,
         };
@@ -138,6 +145,8 @@ impl Options {
                 // Processes that run in other folders are given it.
                 "--keep" => options.keep = Some(std::path::absolute(value()?)?),
                 "--no-gc" => options.gc = false,
+                "--counts" => options.counts_alone = true,
+                "--no-counts" => options.counts = false,
                 "--plot" => options.plot = Some(value()?.into()),
                 "--check" => options.check = true,
                 "--help" | "-h" => return Ok(None),

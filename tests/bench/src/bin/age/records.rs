@@ -73,12 +73,12 @@ pub(crate) fn registered_event(agent: &str, at: u64) -> String {
 
 /// The first line of a wake file.
 pub(crate) fn first_wake(at: u64) -> String {
-    json!({ "at": at }).to_string()
+    json!({ "at": at, "counts": "never" }).to_string()
 }
 
 /// A wake file's line for a message.
 pub(crate) fn wake(message: &Message, at: u64) -> String {
-    json!({ "at": at, "from": message.from, "message": message.id }).to_string()
+    json!({ "at": at, "from": message.from, "message": message.id, "counts": "with-others" }).to_string()
 }
 
 /// The cursor of an inbox.

@@ -2,7 +2,7 @@
 //! record of both, in order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bench::client::StdioClient;
@@ -54,7 +54,7 @@ pub(crate) async fn check(program: &Path, scratch: &Path) -> Result<(), Failure>
 async fn shapes(stores: &Stores) -> Result<Shapes, Failure> {
     let mut shapes = Shapes::new();
     let mut logs = vec![key(&["global"])?];
-    for prefix in ["agents", "sessions", "work"] {
+    for prefix in ["agents", "sessions", "ended", "work"] {
         for key in stores.local.list(&self::key(&[prefix])?).await? {
             let leaf = key.leaf();
             match prefix {
@@ -64,11 +64,16 @@ async fn shapes(stores: &Stores) -> Result<Shapes, Failure> {
                         ["inbox", "receipts", "sent"].map(|log| format!("{home}/{log}").parse()).into_iter().flatten(),
                     );
                 }
-                "sessions" => logs.push(key.as_str().replacen("sessions", "wakes", 1).parse()?),
+                "sessions" | "ended" => logs.push(key.as_str().replacen(prefix, "wakes", 1).parse()?),
                 _ => {}
             }
             let value = stores.local.get(&key).await?.ok_or("a value that was listed is gone")?;
-            let kind = if prefix == "agents" { &leaf } else { prefix };
+            let kind = match prefix {
+                "agents" => leaf.as_str(),
+                // A listing of the live ones has put it away.
+                "ended" => "sessions",
+                other => other,
+            };
             note(&mut shapes, kind, &value.bytes)?;
         }
     }
@@ -140,12 +145,18 @@ impl Product<'_> {
                 }
             }
             let sent = alice.call_tool("send_message", &message)?;
+            let id = sent["structuredContent"]["id"].as_str().unwrap_or_default();
             match number {
                 0 => {
                     self.hook("PostToolUse", BOB, json!({ "tool_name": "Read", "tool_input": {}, "tool_use_id": "t" }))?
                 }
                 1 => self.hook("UserPromptSubmit", BOB, json!({ "prompt": "Go on." }))?,
                 _ => drop(bob.call_tool("fetch_messages", &json!({ "acknowledge": number % 2 == 0 }))?),
+            }
+            if number < 2 {
+                // The next hook finds what this one carried in a request.
+                self.requested(BOB, id)?;
+                self.hook("Stop", BOB, json!({ "stop_hook_active": false }))?;
             }
             let reply = json!({ "to": ["alice"], "body": "Fine.", "reply_to": sent["structuredContent"]["id"] });
             answered = bob.call_tool("send_message", &reply)?["structuredContent"]["id"].clone();
@@ -165,7 +176,22 @@ impl Product<'_> {
         Ok(())
     }
 
+    /// Claude Code's record of a session.
+    fn transcript(&self, session: &str) -> PathBuf {
+        self.data.with_extension("home").join(".claude/projects/bench").join(format!("{session}.jsonl"))
+    }
+
+    /// Notes, as Claude Code does, that a request to the model held a message.
+    fn requested(&self, session: &str, id: &str) -> Result<(), Failure> {
+        let path = self.transcript(session);
+        std::fs::create_dir_all(path.parent().ok_or("a transcript lies in a folder")?)?;
+        let mut text = std::fs::read_to_string(&path).unwrap_or_default();
+        text.push_str(&format!("{{\"type\":\"attachment\",\"content\":\"{id}\"}}\n{{\"type\":\"api-request\"}}\n"));
+        Ok(std::fs::write(path, text)?)
+    }
+
     fn hook(&self, event: &str, session: &str, mut payload: Value) -> Result<(), Failure> {
+        payload["transcript_path"] = self.transcript(session).display().to_string().into();
         payload["session_id"] = session.into();
         payload["cwd"] = self.project.display().to_string().into();
         payload["hook_event_name"] = event.into();

@@ -6,9 +6,10 @@ use mesh::messages::receipt::{DeliveryStatus, Event, Receipt};
 use mesh::messages::{Draft, Message, Priority, Trace};
 use mesh::names::{AgentName, MessageId};
 use mesh::ports::machine::Instant;
+use mesh::sessions::SessionRef;
 
 use crate::options::Age;
-use crate::records::{AGENTS, agent};
+use crate::records::{AGENTS, HARNESS, agent, session_id};
 
 /// A day in milliseconds.
 const DAY: u64 = 24 * 3_600_000;
@@ -135,7 +136,7 @@ impl Traffic {
             at: Instant(at + 2),
             event: status(DeliveryStatus::Acknowledged, "reply", Some(serde_json::json!({ "reply": id }))),
         });
-        let (receipts, is_only_read) = self.receipts(id, at, waits, dice);
+        let (receipts, is_only_read) = self.receipts((id, to), at, waits, dice);
         Ok(Some(Delivery { from, to, message, receipts, answered: reply, waits, is_only_read }))
     }
 
@@ -170,9 +171,10 @@ impl Traffic {
         }
     }
 
-    /// What a normal delivery leaves: a wake file's notification, a lease, and the hook or the fetch that presented it.
+    /// What a normal delivery leaves: a wake file's notification, a lease, and the fetch that presented it, or the hook
+    /// that carried it and the evidence that it was shown.
     /// Says also whether it was only read.
-    fn receipts(&mut self, id: MessageId, at: u64, waits: bool, dice: u64) -> (Vec<Receipt>, bool) {
+    fn receipts(&mut self, (id, to): (MessageId, usize), at: u64, waits: bool, dice: u64) -> (Vec<Receipt>, bool) {
         let receipt = |after: u64, event: Event| Receipt { message: id, at: Instant(at + after), event };
         let mut receipts = vec![receipt(3, status(DeliveryStatus::Notified, "wake-file", None))];
         if waits {
@@ -185,7 +187,11 @@ impl Traffic {
             1 => (DeliveryStatus::Shown, "hook:UserPromptSubmit"),
             _ => (DeliveryStatus::Read, "fetch"),
         };
-        receipts.push(receipt(1_501, status(reached, route, None)));
+        if reached == DeliveryStatus::Shown {
+            let session = SessionRef { harness: HARNESS.to_owned(), id: session_id(to, at / DAY) };
+            receipts.push(receipt(1_501, Event::HandedOver { session, route: route.to_owned() }));
+        }
+        receipts.push(receipt(1_502, status(reached, route, None)));
         let acknowledges = reached == DeliveryStatus::Read && dice % 16 > 11;
         if acknowledges {
             receipts.push(receipt(2_500, status(DeliveryStatus::Acknowledged, "acknowledge", None)));

@@ -133,10 +133,10 @@ impl Asker {
             server: server.url(),
             sent_by_program: String::new(),
         };
-        asker.run(&["register", "person"])?;
+        asker.run(&["register", "asker"])?;
         // It has as much mail as everybody else.
         for _ in 0..EACH {
-            let told = asker.run(&["send", "person", "This message waits.", "--from", "person", "--json"])?;
+            let told = asker.run(&["send", "asker", "This message waits.", "--from", "asker", "--json"])?;
             let told: serde_json::Value = serde_json::from_str(&told)?;
             told["id"].as_str().ok_or("no id")?.clone_into(&mut asker.sent_by_program);
         }
@@ -150,7 +150,7 @@ impl Asker {
         let mesh = Arc::new(self.host.fresh_mesh());
         let begun = Instant::now();
         match question {
-            Question::Find => check(mesh.find("person", 3).await?.len(), 1)?,
+            Question::Find => check(mesh.find("asker", 3).await?.len(), 1)?,
             Question::StatusOfAgent => {
                 check(mesh.agent(&name).await?.ok_or("it is not there")?.waiting, EACH)?;
             }
@@ -161,11 +161,11 @@ impl Asker {
                 let fetched = mesh.fetch(&name, &Fetch { peek: true, ..Fetch::default() }).await?;
                 check(fetched.messages.len() + fetched.waiting, EACH)?;
             }
-            Question::ProgramFind => drop(self.run(&["agents", "person"])?),
+            Question::ProgramFind => drop(self.run(&["agents", "asker"])?),
             Question::ProgramStatusOfMessage => {
-                self.run(&["message", &self.sent_by_program, "--agent", "person"])?;
+                self.run(&["message", &self.sent_by_program, "--agent", "asker"])?;
             }
-            Question::ProgramRead => drop(self.run(&["read", "--agent", "person", "--unread", "--peek"])?),
+            Question::ProgramRead => drop(self.run(&["read", "--agent", "asker", "--unread", "--peek"])?),
             Question::ProgramStatus => drop(self.run(&["status"])?),
         }
         Ok(begun.elapsed())

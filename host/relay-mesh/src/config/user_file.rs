@@ -1,0 +1,105 @@
+//! A file of permissions beside the user's settings: `[[allow]]` entries, which a person may also write by hand. What is
+//! around the entries, such as comments, survives a change.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+
+use super::{ConfigError, file, mode};
+use crate::environment::Environment;
+
+/// The line that an entry begins with.
+pub(super) const ENTRY: &str = "[[allow]]";
+
+/// One such file; it need not exist.
+#[derive(Clone, Debug)]
+pub(super) struct UserFile {
+    path: PathBuf,
+    /// What stands above the first entry of a new file.
+    head: &'static str,
+}
+
+impl UserFile {
+    /// A file of this name in the user's configuration folder.
+    pub(super) fn of(name: &str, head: &'static str, environment: &Environment) -> Result<UserFile, ConfigError> {
+        let folder = environment.xdg("XDG_CONFIG_HOME", ".config").ok_or(ConfigError::NoHome)?;
+        Ok(UserFile::at(folder.join(name), head))
+    }
+
+    pub(super) fn at(path: PathBuf, head: &'static str) -> UserFile {
+        UserFile { path, head }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn text(&self) -> Result<String, ConfigError> {
+        match std::fs::read_to_string(&self.path) {
+            Ok(text) => Ok(text),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                Ok(String::new())
+            }
+            Err(source) => Err(ConfigError::Unreadable { path: self.path.clone(), source }),
+        }
+    }
+
+    pub(super) fn parse<T: DeserializeOwned>(&self, text: &str) -> Result<T, ConfigError> {
+        toml::from_str(text).map_err(|error| file::invalid(&self.path, text, &error))
+    }
+
+    /// The error of an entry that is well-formed TOML and means nothing.
+    pub(super) fn invalid(&self, what: String) -> ConfigError {
+        ConfigError::Invalid { path: self.path.clone(), line: 1, what }
+    }
+
+    /// Locks out other writers until the result is dropped. Locks the folder, because a lock file among the user's
+    /// settings would puzzle them.
+    pub(super) fn alone(&self) -> Result<File, ConfigError> {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let held = || {
+            std::fs::create_dir_all(folder)?;
+            let folder = File::open(folder)?;
+            folder.lock()?;
+            Ok(folder)
+        };
+        held().map_err(|source| self.unwritable(source))
+    }
+
+    pub(super) fn write(&self, text: &str) -> Result<(), ConfigError> {
+        mode::write(&self.path, text).map_err(|source| self.unwritable(source))
+    }
+
+    /// Writes this text with a further entry at its end.
+    pub(super) fn write_with(&self, text: &str, entry: &str) -> Result<(), ConfigError> {
+        let text = if text.is_empty() { self.head } else { text };
+        let gap = if text.ends_with("\n\n") { "" } else { "\n" };
+        self.write(&format!("{text}{gap}{entry}"))
+    }
+
+    fn unwritable(&self, source: io::Error) -> ConfigError {
+        ConfigError::Unwritable { path: self.path.clone(), source }
+    }
+}
+
+/// The text without the entries that go, of which there are `goes.len()` in order. None if the entries do not each begin
+/// with their own line, as we write them.
+pub(super) fn without(text: &str, goes: &[bool]) -> Option<String> {
+    let mut blocks: Vec<String> = vec![String::new()];
+    for line in text.split_inclusive('\n') {
+        if line.trim() == ENTRY {
+            blocks.push(String::new());
+        }
+        if let Some(block) = blocks.last_mut() {
+            block.push_str(line);
+        }
+    }
+    if blocks.len() != goes.len() + 1 {
+        return None;
+    }
+    let head = blocks.remove(0);
+    let kept = blocks.into_iter().zip(goes).filter(|(_, goes)| !**goes).map(|(block, _)| block);
+    Some(std::iter::once(head).chain(kept).collect())
+}

@@ -1,0 +1,76 @@
+//! What a pipeline changed, and bringing it into the user's folder.
+
+use std::path::PathBuf;
+
+use mesh::ports::machine::Machine as _;
+use mesh::reviews::PipelineRecord;
+use mesh::runs::Workplace;
+use processes::git::{Changes, Git, GitError};
+
+use super::{PipelineFolder, Pipelines};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::errors::{CommandError, Failure};
+use crate::exit::Exit;
+use crate::runs::changes;
+
+/// What it has changed until now, commits included.
+pub(super) async fn until_now(
+    git: &Git,
+    folder: &PipelineFolder,
+    record: &PipelineRecord,
+) -> Result<Changes, GitError> {
+    let top = match record.workplace.changed_top() {
+        Some(top) => top.to_owned(),
+        None => git.top(&record.folder).await?,
+    };
+    let scratch = folder.scratch();
+    let after = git.tree(&top, &scratch).await?;
+    let changes = git.changes(&top, &scratch, &Git::tree_of(&record.commit), &after).await;
+    if let Err(error) = std::fs::remove_dir_all(&scratch) {
+        tracing::debug!(%error, "the scratch folder of a pipeline stays until it is deleted");
+    }
+    changes
+}
+
+fn refused(what: String, hint: &str, exit: Exit) -> CommandError {
+    Failure { what, hint: Some(hint.to_owned()), exit, source: None }.into()
+}
+
+/// Applies what a pipeline changed to the user's folder: all of it, or nothing. Returns that folder.
+pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(PipelineRecord, PathBuf), CommandError> {
+    let (folder, mut record) = Pipelines::of(&context.settings.dir.value).find(id)?;
+    let _alone = folder.alone()?;
+    let Workplace::Worktree { top, folder: worktree, branch, .. } = record.workplace.clone() else {
+        let what = format!("pipeline {} worked in the folder itself", record.id);
+        return Err(refused(what, "its changes are there already: `git diff` shows them", Exit::Usage));
+    };
+    if record.ended.is_none() {
+        let what = format!("pipeline {} has not ended", record.id);
+        return Err(refused(what, "`relay-mesh pipeline resume ID` goes on with it", Exit::Held));
+    }
+    if record.applied.is_some() {
+        let what = format!("pipeline {} was applied", record.id);
+        return Err(refused(what, "its changes are in the folder already", Exit::Held));
+    }
+    let git = changes::git(context);
+    let patch = until_now(&git, &folder, &record).await?.patch;
+    if patch.is_empty() {
+        let what = format!("pipeline {} changed nothing", record.id);
+        return Err(refused(what, "there is nothing to apply", Exit::NotFound));
+    }
+    if let Err(error) = git.fits(&top, &patch).await {
+        let what =
+            format!("the changes of pipeline {} do not fit `{}`, and nothing was applied", record.id, top.display());
+        let hint = format!("merge the branch {branch} by hand, or commit first and try again");
+        return Err(CommandError::caused_by(&what, Some(hint), Exit::Held, error));
+    }
+    git.apply(&top, &patch).await?;
+    record.applied = Some(open.machine.now());
+    folder.keep(&record)?;
+    // All that it held beyond its commit is in the folder now.
+    if let Err(error) = git.drop_worktree(&top, &worktree).await {
+        tracing::warn!(%error, "the worktree of a pipeline stays");
+    }
+    Ok((record, top))
+}

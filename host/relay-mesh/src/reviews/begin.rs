@@ -1,0 +1,147 @@
+//! Beginning a review: everything that can be refused is refused here, before a reviewer is started.
+
+use std::path::PathBuf;
+
+use mesh::ports::machine::{Instant, Machine as _};
+use mesh::ports::runner::{Login, Reach};
+use mesh::reviews::{ReviewRecord, Subject};
+use mesh::runs::Asker;
+
+use super::{ReviewFolder, Reviews, subject};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::errors::{CommandError, Failure};
+use crate::exit::Exit;
+use crate::runs::permission::{self, Evidence};
+use crate::runs::{Runs, begin, changes, runner_of};
+
+/// The harnesses that review if none is named, in the order in which they are tried.
+const USUAL: [&str; 4] = ["codex", "claude-code", "gemini-cli", "opencode"];
+
+/// A review as it is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct ReviewRequest {
+    pub(crate) subject: Subject,
+    /// Absolute, without symlinks.
+    pub(crate) folder: PathBuf,
+    /// By their names as typed; another than the author's if there are none.
+    pub(crate) by: Vec<String>,
+    pub(crate) verify: Option<String>,
+    /// The most time of each run, in milliseconds.
+    pub(crate) time: u64,
+    pub(crate) report: Vec<String>,
+}
+
+/// Begins a review for a caller.
+pub(crate) async fn begin(
+    context: &Context,
+    open: &Open,
+    evidence: &Evidence,
+    request: ReviewRequest,
+) -> Result<(ReviewFolder, ReviewRecord), CommandError> {
+    let (runs, git) = (Runs::of(&context.settings.dir.value), changes::git(context));
+    for address in &request.report {
+        open.mesh.resolve(address, None).await?;
+    }
+    let top = subject::top(&git, &runs, &request.subject, &request.folder).await?;
+    if let Subject::Base(name) | Subject::Commit(name) = &request.subject {
+        git.commit(&top, name).await?;
+    }
+    let reviewers = reviewers(open, &runs, evidence, &request).await?;
+    let verify = match &request.verify {
+        Some(typed) => Some(begin::harness(open, typed).await?.about().harness.clone()),
+        None => None,
+    };
+    for harness in reviewers.iter().chain(&verify) {
+        let harness = begin::harness(open, harness).await?;
+        begin::permitted(context, open, &runs, evidence, (&harness, Reach::Look))?;
+    }
+    let (by, asked_from) = match &evidence.asker {
+        Asker::User => (None, None),
+        Asker::Session { harness, agent } => (agent.clone(), Some(harness.clone())),
+    };
+    let by = by.or_else(|| evidence.parent.as_ref().and_then(|parent| parent.agent.clone()));
+    let record = ReviewRecord {
+        id: open.mesh.new_run_id(),
+        by,
+        asked_from,
+        parent: evidence.parent.as_ref().map(|parent| parent.id),
+        top,
+        subject: request.subject,
+        reviewers,
+        verify,
+        time: request.time,
+        report: request.report,
+        supervisor: open.machine.this_process(),
+        started: open.machine.now(),
+        runs: Vec::new(),
+        ended: None,
+    };
+    delete_old(context, open);
+    let folder = Reviews::of(&context.settings.dir.value).create(record.id)?;
+    folder.keep(&record)?;
+    Ok((folder, record))
+}
+
+/// Who asked for a review, for the process that works on it.
+pub(super) fn evidence_of(runs: &Runs, record: &ReviewRecord) -> Evidence {
+    let asker = match (&record.asked_from, &record.by) {
+        (Some(harness), agent) => Asker::Session { harness: harness.clone(), agent: agent.clone() },
+        (None, _) => Asker::User,
+    };
+    let parent = record.parent.and_then(|parent| runs.load(parent).ok()).map(|(_, parent)| parent);
+    permission::Evidence { asker, parent }
+}
+
+async fn reviewers(
+    open: &Open,
+    runs: &Runs,
+    evidence: &Evidence,
+    request: &ReviewRequest,
+) -> Result<Vec<String>, CommandError> {
+    let mut named: Vec<String> = Vec::new();
+    for typed in &request.by {
+        let name = begin::harness(open, typed).await?.about().harness.clone();
+        if !named.contains(&name) {
+            named.push(name);
+        }
+    }
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    let author = match (&request.subject, &evidence.asker) {
+        (Subject::Run(id), _) => runs.load(*id).ok().map(|(_, run)| run.harness),
+        (_, Asker::Session { harness, .. }) => Some(harness.clone()),
+        (Subject::Uncommitted | Subject::Base(_) | Subject::Commit(_), Asker::User) => None,
+    };
+    for name in USUAL.into_iter().filter(|name| author.as_deref() != Some(*name)) {
+        if is_ready(open, name).await {
+            return Ok(vec![name.to_owned()]);
+        }
+    }
+    Err(Failure {
+        what: "no harness is here and signed in that could review".to_owned(),
+        hint: Some("name one by `--by HARNESS`; `relay-mesh harnesses` shows which are here".to_owned()),
+        exit: Exit::NotFound,
+        source: None,
+    }
+    .into())
+}
+
+async fn is_ready(open: &Open, name: &str) -> bool {
+    let Ok(harness) = begin::harness(open, name).await else { return false };
+    let Ok(runner) = runner_of(harness.as_ref()) else { return false };
+    runner.ready().await.is_ok_and(|ready| ready.login != Login::LoggedOut)
+}
+
+/// Deletes the reviews that ended before the time for which everything settled is kept.
+fn delete_old(context: &Context, open: &Open) {
+    let before = Instant(open.machine.now().0.saturating_sub(context.settings.keep.value));
+    let reviews = Reviews::of(&context.settings.dir.value);
+    for folder in reviews.ids().into_iter().filter(|id| id.made() < before).map(|id| reviews.folder(id)) {
+        let is_over = folder.record().map_or(true, |record| !open.machine.lives(record.supervisor));
+        if is_over && let Err(error) = folder.delete() {
+            tracing::debug!(%error, review = %folder.id, "the files of a review stay");
+        }
+    }
+}
