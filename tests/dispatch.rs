@@ -1,7 +1,6 @@
 //! examples/dispatch, as cron or CI runs it: with the real Claude Code and a scripted model, stopped or killed midway,
 //! and if another agent holds the reservation.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -25,9 +24,7 @@ fn dispatch(stage: &Stage, arguments: &[&str]) -> Program {
 }
 
 fn waiting(stage: &Stage) {
-    let claude = stage.programs().join("claude");
-    std::fs::write(&claude, WAITS).expect("the home is writable");
-    std::fs::set_permissions(&claude, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    stage.program("claude", WAITS);
 }
 
 fn reports(stage: &Stage) -> String {

@@ -2,7 +2,6 @@
 //! scripted model that finds some planted defects, invents some, says some twice and places some wrongly; what is about
 //! the change itself, and about failures, has a shell script in Claude Code's place.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -26,21 +25,14 @@ printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","str
 /// A stage with the script as `claude` on its path.
 fn stage() -> Stage {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-    put(&stage, "claude", CLAUDE);
+    stage.program("claude", CLAUDE);
     stage
-}
-
-fn put(stage: &Stage, name: &str, text: &str) {
-    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
-    let file = stage.programs().join(name);
-    std::fs::write(&file, text).expect("the home is writable");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
 }
 
 /// What the script does and answers, in its nth start or in every one.
 fn step(stage: &Stage, number: Option<u32>, shell: &str) {
     let name = number.map_or_else(|| "step".to_owned(), |number| format!("step-{number}"));
-    put(stage, &name, shell);
+    stage.program(&name, shell);
 }
 
 fn answers(findings: &Value) -> String {

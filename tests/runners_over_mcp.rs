@@ -1,7 +1,6 @@
 //! Runs over MCP, end to end: the tools of the groups `runners` and `runs` against the real binary, how each harness is
 //! told of the server, and two harnesses that call each other by it. Nothing of a run is left, whoever goes away first.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -23,15 +22,8 @@ printf '{"type":"result","subtype":"success","is_error":false,"result":"did %s",
 /// A stage with the script as `claude`, and what an agent named `caller` may.
 fn stage() -> Stage {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-    put(&stage, "claude", CLAUDE);
+    stage.program("claude", CLAUDE);
     stage
-}
-
-fn put(stage: &Stage, name: &str, text: &str) {
-    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
-    let file = stage.programs().join(name);
-    std::fs::write(&file, text).expect("the home is writable");
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
 }
 
 fn client(stage: &Stage) -> StdioClient {
@@ -218,7 +210,7 @@ fn b9_codex_calls_claude() {
                 .say("It is called `A project`.", "Claude says: it is called `A project`."),
         );
         let claude = ClaudeCode::new(&stage, &model);
-        put(&stage, "claude", &wrapped(&ClaudeCode::program_path(), claude.environment()));
+        stage.program("claude", &wrapped(&ClaudeCode::program_path(), claude.environment()));
         println!("Codex is asked to ask Claude. Its model is scripted, everything else is real.");
         let answer = Client::Codex.ask(&stage, &model, "Ask Claude what this project is called.", None);
         println!("Codex: {}", answer.result);
@@ -252,7 +244,7 @@ fn b9_claude_calls_codex() {
         let codex = Codex::new(&stage, &model);
         let real = std::fs::canonicalize(stage.programs().join("codex")).expect("it is on the path");
         std::fs::remove_file(stage.programs().join("codex")).expect("a link");
-        put(&stage, "codex", &wrapped(&real, codex.environment()));
+        stage.program("codex", &wrapped(&real, codex.environment()));
         println!("Claude Code is asked to ask Codex. Its model is scripted, everything else is real.");
         let answer = Client::ClaudeCode.ask(&stage, &model, "Ask Codex what this project is called.", None);
         println!("Claude Code: {}", answer.result);
@@ -328,9 +320,9 @@ fn every_line_of_the_page_runs() {
                  >/dev/null\necho '{\"type\":\"thread.started\",\"thread_id\":\"t1\"}'\necho \
                  '{\"type\":\"item.completed\",\"item\":{\"id\":\"i\",\"type\":\"agent_message\",\"text\":\"{\\\"findings\\\": \
                  []}\"}}'\necho '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}'\n";
-    put(&stage, "codex", codex);
+    stage.program("codex", codex);
     let claude = CLAUDE.replace("    WAIT*)", "    *'cache the parser'*) echo x > cached.py ;;\n    WAIT*)");
-    put(&stage, "claude", &claude);
+    stage.program("claude", &claude);
     stage.relay_ok(&["register", "alice"]);
     stage.git(&["branch", "topic"]);
     let shell =

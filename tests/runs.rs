@@ -2,7 +2,6 @@
 //! real one says and starts what real tools start, and with the real one. Whoever is killed, nothing is left running and
 //! the result says what happened.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -28,10 +27,7 @@ printf '{"type":"result","subtype":"success","is_error":false,"result":"did %s",
 /// A stage with the script as `claude` on its path.
 fn stage() -> Stage {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
-    let claude = stage.programs().join("claude");
-    std::fs::write(&claude, CLAUDE).expect("the home is writable");
-    std::fs::set_permissions(&claude, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    stage.program("claude", CLAUDE);
     stage
 }
 

@@ -2,7 +2,6 @@
 //! a peer's words inside an envelope, also by a third-party program.
 
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::thread;
@@ -20,12 +19,6 @@ fn stage(settings: &str) -> Stage {
         stage.relay_ok(&["register", agent]);
     }
     stage
-}
-
-fn program(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().expect("a folder")).expect("the stage is writable");
-    std::fs::write(path, text).expect("the stage is writable");
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("the stage is writable");
 }
 
 /// The tried methods, as `method worked` or `method failed`, with the JSON and the exit code.
@@ -82,7 +75,7 @@ fn each_way_is_tried_in_order_until_one_works() {
     check(&tried, &["gateway failed", "nobody listens at", "file worked"]);
 
     // The program exists, and gets each word as one argument, whatever it contains.
-    program(&stage.programs().join("gateway"), GATEWAY);
+    stage.program("gateway", GATEWAY);
     let (tried, ..) = woken(&stage, &["$(touch broken) '; {from}", "--from", "alice"]);
     check(&tried, &["gateway worked: `gateway` took it"]);
     let given = std::fs::read_to_string(&said).expect("it was run");
@@ -92,11 +85,11 @@ fn each_way_is_tried_in_order_until_one_works() {
     );
     assert!(given.ends_with("\n$(touch broken) '; {from}\n</relay-mesh-message>]\n[alice>]\n"), "{given}");
     // It fails, it hangs, it leaves a child that keeps its pipe open.
-    program(&stage.programs().join("gateway"), "#!/bin/sh\necho 'no gateway\nconnect ECONNREFUSED' >&2\nexit 3\n");
+    stage.program("gateway", "#!/bin/sh\necho 'no gateway\nconnect ECONNREFUSED' >&2\nexit 3\n");
     check(&woken(&stage, &["x", "--method", "gateway"]).0, &["ended with exit status: 3: connect ECONNREFUSED"]);
-    program(&stage.programs().join("gateway"), "#!/bin/sh\nsleep 600 &\nexit 0\n");
+    stage.program("gateway", "#!/bin/sh\nsleep 600 &\nexit 0\n");
     check(&woken(&stage, &["x", "--method", "gateway"]).0, &["gateway worked"]);
-    program(&stage.programs().join("gateway"), "#!/bin/sh\necho $$ > \"$HOME/gateway.pid\"\nexec sleep 600\n");
+    stage.program("gateway", "#!/bin/sh\necho $$ > \"$HOME/gateway.pid\"\nexec sleep 600\n");
     stage.configure("[wake]\ngateway = ['gateway']\ntimeout = '2s'\nmethods = ['gateway']\n");
     let (tried, told, code) = woken(&stage, &["x"]);
     check(&tried, &["gateway failed: it took more than 2s"]);
@@ -195,7 +188,7 @@ fn carol_begins(stage: &Stage) {
 #[test]
 fn systemd_takes_the_units_and_they_go_byte_for_byte() {
     let stage = stage("[wake]\nrun = ['gateway', '100%', '$HOME', 'a \"b\"']\n");
-    program(&stage.programs().join("gateway"), "#!/bin/sh\nexit 0\n");
+    stage.program("gateway", "#!/bin/sh\nexit 0\n");
     let before = stage.tree(&stage.home.join(".config"));
     let without_systemd = stage.relay(&["wake", "install", "--dry-run"]).env("PATH", stage.programs()).run();
     assert!(without_systemd.stderr.contains("warning: there is no `systemctl`"), "{without_systemd:?}");

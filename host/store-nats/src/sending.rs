@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::header::NATS_MESSAGE_ID;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
-use async_nats::jetstream::stream::Stream;
+use async_nats::jetstream::stream::{ClusterInfo, Stream};
 use async_nats::{HeaderMap, Subject};
 use store::{Key, ServerTrouble, StoreError};
 use tokio::time::Instant;
@@ -19,9 +19,9 @@ pub(crate) const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-S
 const LONGER: u32 = 4;
 /// The pause before a message is sent again that no stream took.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often in a row no stream may take a message although it answers, before that counts as a refusal. A leader that
-/// was just elected answers, and may have missed the message before.
-const OVERHEARD: u32 = 3;
+/// How often in a row no stream may take a message although it has a leader, before that counts as a refusal. A leader
+/// that was just elected answers, and may have missed the message before.
+const OVERHEARD: u32 = 5;
 
 /// Sends a message until the server has answered, and returns its sequence. The message carries an id by which the
 /// server recognises a repetition. None if another message was faster. `doing` and `key` are for the error.
@@ -58,7 +58,9 @@ pub(crate) async fn send(
             PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe if Instant::now() < until => {}
             PublishErrorKind::StreamNotFound if Instant::now() < until => {
                 overheard = match stream.get_info().await {
-                    Ok(_) => overheard + 1,
+                    Ok(info) if has_a_leader(info.cluster.as_ref()) => overheard + 1,
+                    // A server that has lost the others still tells what it knows of the stream.
+                    Ok(_) => 0,
                     Err(error) => {
                         if is_no_stream(&error) {
                             // It was deleted while the connection stands.
@@ -83,7 +85,37 @@ pub(crate) async fn send(
     }
 }
 
+/// Whether the stream has a leader that most of its servers follow. A stream on a single server has no cluster.
+fn has_a_leader(cluster: Option<&ClusterInfo>) -> bool {
+    cluster.is_none_or(|cluster| {
+        let online = 1 + cluster.replicas.iter().filter(|server| !server.offline).count();
+        cluster.leader.as_ref().is_some_and(|name| !name.is_empty()) && online * 2 > cluster.replicas.len() + 1
+    })
+}
+
 /// The error for a message that the server does not allow, in the server's words.
 pub(crate) fn refused(why: String) -> PublishError {
     PublishError::with_source(PublishErrorKind::Other, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use async_nats::jetstream::stream::PeerInfo;
+
+    use super::*;
+
+    /// A stream's cluster as one of three servers sees it.
+    fn cluster(leader: Option<&str>, offline: [bool; 2]) -> ClusterInfo {
+        let replicas = offline.map(|offline| PeerInfo { offline, ..PeerInfo::default() }).to_vec();
+        ClusterInfo { leader: leader.map(str::to_owned), replicas, ..ClusterInfo::default() }
+    }
+
+    #[test]
+    fn a_leader_without_a_majority_is_none() {
+        assert!(has_a_leader(None));
+        assert!(has_a_leader(Some(&cluster(Some("a"), [false, true]))));
+        assert!(!has_a_leader(Some(&cluster(Some("a"), [true, true]))));
+        assert!(!has_a_leader(Some(&cluster(None, [false, false]))));
+        assert!(!has_a_leader(Some(&cluster(Some(""), [false, false]))));
+    }
 }

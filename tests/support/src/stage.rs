@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -167,6 +169,14 @@ impl Stage {
     /// The user's own folder of programs, which is on PATH.
     pub fn programs(&self) -> PathBuf {
         self.home.join(".local/bin")
+    }
+
+    /// Puts an executable script among the user's programs.
+    pub fn program(&self, name: &str, text: &str) {
+        let file = self.programs().join(name);
+        std::fs::create_dir_all(self.programs()).expect("the home is writable");
+        std::fs::write(&file, text).expect("the home is writable");
+        std::fs::set_permissions(&file, Permissions::from_mode(0o755)).expect("the file is ours");
     }
 
     /// The environment of the user's programs. The binary is on PATH, as after an installation.

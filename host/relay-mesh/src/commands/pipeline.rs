@@ -143,7 +143,7 @@ async fn start(wanted: ReviewArgs, context: &Context) -> Result<Exit, CommandErr
         Ok(placed) => placed,
         Err(error) => {
             // Nothing of a pipeline that was refused is left.
-            let _empty = std::fs::remove_dir(&folder.root);
+            let _empty = std::fs::remove_dir(&folder.files.root);
             return Err(error);
         }
     };

@@ -1,7 +1,6 @@
 //! Where pipelines are kept, and how one begins.
 
-use std::fs::{self, DirBuilder, File};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use mesh::ports::machine::{Instant, Machine};
@@ -11,9 +10,9 @@ use processes::git::Git;
 use serde_json::Value;
 use store::Durability;
 
-use crate::atomic_write;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
 use crate::runs::{RunsError, changes};
 
 /// All pipelines of a data folder.
@@ -25,8 +24,7 @@ pub(crate) struct Pipelines {
 /// The files of one pipeline.
 #[derive(Clone, Debug)]
 pub(crate) struct PipelineFolder {
-    pub(crate) id: RunId,
-    pub(crate) root: PathBuf,
+    pub(crate) files: RecordFolder,
 }
 
 impl Pipelines {
@@ -35,20 +33,15 @@ impl Pipelines {
     }
 
     pub(crate) fn create(&self, id: RunId) -> Result<PipelineFolder, RunsError> {
-        let folder = PipelineFolder { id, root: self.root.join(id.to_string()) };
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder.root);
-        made.map_err(|source| RunsError::Unwritable { id, source })?;
-        Ok(folder)
+        let files = RecordFolder::within(&self.root, id);
+        files.create()?;
+        Ok(PipelineFolder { files })
     }
 
     /// The pipeline of an id as a user types it.
     pub(crate) fn find(&self, typed: &str) -> Result<(PipelineFolder, PipelineRecord), CommandError> {
-        let id = match typed {
-            "last" => self.ids().into_iter().next(),
-            typed => typed.to_uppercase().parse().ok(),
-        };
-        let folder = id.map(|id| PipelineFolder { id, root: self.root.join(id.to_string()) });
-        let Some(folder) = folder.filter(|folder| folder.root.join("record.json").exists()) else {
+        let files = RecordFolder::as_typed(&self.root, typed);
+        let Some(files) = files.filter(RecordFolder::has_a_record) else {
             return Err(Failure {
                 what: format!("no pipeline has the id `{typed}`"),
                 hint: Some("`relay-mesh pipeline review` starts one, and says its id".to_owned()),
@@ -57,26 +50,20 @@ impl Pipelines {
             }
             .into());
         };
+        let folder = PipelineFolder { files };
         let record = folder.record()?;
         Ok((folder, record))
     }
 
-    fn ids(&self) -> Vec<RunId> {
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let mut ids: Vec<RunId> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-        ids.sort_unstable_by(|a, b| b.cmp(a));
-        ids
-    }
-
     /// Deletes the pipelines that ended before a time and whose worktree holds nothing that was not applied.
     pub(crate) async fn delete_old(&self, git: &Git, before: Instant, machine: &dyn Machine) {
-        for id in self.ids().into_iter().filter(|id| id.made() < before) {
-            let folder = PipelineFolder { id, root: self.root.join(id.to_string()) };
+        for id in newest_first(&self.root).into_iter().filter(|id| id.made() < before) {
+            let folder = PipelineFolder { files: RecordFolder::within(&self.root, id) };
             let Ok(record) = folder.record() else { continue };
             if machine.lives(record.supervisor) || !changes::remove_if_clean(git, &record.workplace).await {
                 continue;
             }
-            if let Err(error) = fs::remove_dir_all(&folder.root) {
+            if let Err(error) = fs::remove_dir_all(&folder.files.root) {
                 tracing::debug!(%error, pipeline = %id, "the files of a pipeline stay");
             }
         }
@@ -84,34 +71,38 @@ impl Pipelines {
 }
 
 impl PipelineFolder {
+    pub(crate) fn id(&self) -> RunId {
+        self.files.id
+    }
+
     pub(crate) fn record(&self) -> Result<PipelineRecord, RunsError> {
-        self.value("record.json")
+        self.files.value(RECORD)
     }
 
     pub(crate) fn keep(&self, record: &PipelineRecord) -> Result<(), RunsError> {
-        self.write("record.json", record)
+        self.files.keep(RECORD, record, Durability::Synced)
     }
 
     pub(crate) fn result(&self) -> Result<Value, RunsError> {
-        self.value("result.json")
+        self.files.value(RESULT)
     }
 
     pub(crate) fn keep_result(&self, result: &Value) -> Result<(), RunsError> {
-        self.write("result.json", result)
+        self.files.keep(RESULT, result, Durability::Synced)
     }
 
     pub(crate) fn worktree(&self) -> PathBuf {
-        self.root.join("worktree")
+        self.files.root.join("worktree")
     }
 
     pub(crate) fn scratch(&self) -> PathBuf {
-        self.root.join("scratch")
+        self.files.root.join("scratch")
     }
 
     /// Locks out every other process that would work on it.
     pub(crate) fn alone(&self) -> Result<File, CommandError> {
-        let id = self.id;
-        let folder = File::open(&self.root).map_err(|source| RunsError::Unreadable { id, source })?;
+        let id = self.id();
+        let folder = File::open(&self.files.root).map_err(|source| RunsError::Unreadable { id, source })?;
         folder.try_lock().map_err(|_| Failure {
             what: format!("another process works on pipeline {id}"),
             hint: Some("wait for it".to_owned()),
@@ -119,17 +110,5 @@ impl PipelineFolder {
             source: None,
         })?;
         Ok(folder)
-    }
-
-    fn value<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, RunsError> {
-        let unreadable = |source| RunsError::Unreadable { id: self.id, source };
-        let bytes = fs::read(self.root.join(name)).map_err(unreadable)?;
-        serde_json::from_slice(&bytes).map_err(|error| unreadable(error.into()))
-    }
-
-    fn write(&self, name: &str, value: &impl serde::Serialize) -> Result<(), RunsError> {
-        let unwritable = |source| RunsError::Unwritable { id: self.id, source };
-        let bytes = serde_json::to_vec(value).map_err(|error| unwritable(error.into()))?;
-        atomic_write::replace(&self.root.join(name), &bytes, 0o600, Durability::Synced).map_err(unwritable)
     }
 }

@@ -162,7 +162,7 @@ impl Work<'_> {
             report: Vec::new(),
         };
         let (folder, _) = reviews::begin(self.context, self.open, self.evidence, request).await?;
-        self.began(record, folder.id)?;
+        self.began(record, folder.id())?;
         let review = review(self.context, self.open, &folder, self.stop, self.audience).await?;
         if !review.is_ok() {
             let why = view::ReviewView::from(&review).why.unwrap_or_default();

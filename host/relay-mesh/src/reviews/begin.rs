@@ -141,7 +141,7 @@ fn delete_old(context: &Context, open: &Open) {
     for folder in reviews.ids().into_iter().filter(|id| id.made() < before).map(|id| reviews.folder(id)) {
         let is_over = folder.record().map_or(true, |record| !open.machine.lives(record.supervisor));
         if is_over && let Err(error) = folder.delete() {
-            tracing::debug!(%error, review = %folder.id, "the files of a review stay");
+            tracing::debug!(%error, review = %folder.id(), "the files of a review stay");
         }
     }
 }

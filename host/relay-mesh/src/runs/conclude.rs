@@ -6,14 +6,12 @@ use mesh::runs::{Answer, RunEnd, RunId, RunRecord, RunReport, UsageScope, judge,
 use mesh::sessions::Principal;
 use view::RunView;
 
+use super::record_folder::RESULT;
 use super::supervise::Attempt;
 use super::{MARK, RunFolder, Runs, Shape, agent, changes, files};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
-
-/// The file with the whole result, as it is printed.
-pub(crate) const RESULT: &str = "result.json";
 
 /// What is known at the end of a run.
 pub(super) struct Conclusion {

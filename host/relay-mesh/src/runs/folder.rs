@@ -10,6 +10,7 @@ use mesh::runs::{RunId, RunRecord, RunStage};
 use processes::guard::Running;
 use store::Durability;
 
+use super::record_folder::{RECORD, newest_first};
 use crate::atomic_write;
 use crate::errors::Explain;
 use crate::exit::Exit;
@@ -110,9 +111,7 @@ impl Runs {
 
     /// The ids of all runs, the newest first.
     pub(crate) fn ids(&self) -> Vec<RunId> {
-        let mut ids = ids_in(&self.root);
-        ids.sort_unstable_by(|a, b| b.cmp(a));
-        ids
+        newest_first(&self.root)
     }
 
     /// The newest runs, at most `limit`. One that cannot be read is passed over.
@@ -122,9 +121,8 @@ impl Runs {
 
     /// The runs that have not ended, as far as their files say.
     pub(crate) fn live(&self) -> Vec<(RunFolder, RunRecord)> {
-        let mut ids = ids_in(&self.root.join(LIVE));
-        ids.sort_unstable();
-        ids.into_iter().filter_map(|id| self.load(id).ok()).filter(|(_, record)| record.ended.is_none()).collect()
+        let ids = newest_first(&self.root.join(LIVE)).into_iter().rev();
+        ids.filter_map(|id| self.load(id).ok()).filter(|(_, record)| record.ended.is_none()).collect()
     }
 
     /// The records of runs that were started since a time.
@@ -143,15 +141,10 @@ impl Runs {
     }
 }
 
-fn ids_in(folder: &Path) -> Vec<RunId> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
-
 impl RunFolder {
     pub(crate) fn record(&self) -> Result<RunRecord, RunsError> {
         let id = self.id;
-        match fs::read(self.root.join("record.json")) {
+        match fs::read(self.root.join(RECORD)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(RunsError::Unknown(id.to_string())),
             Err(source) => Err(RunsError::Unreadable { id, source }),
             Ok(bytes) => {
@@ -164,7 +157,7 @@ impl RunFolder {
     pub(crate) fn keep(&self, record: &RunRecord) -> Result<(), RunsError> {
         let unwritable = |source| RunsError::Unwritable { id: self.id, source };
         let bytes = serde_json::to_vec(record).map_err(|error| unwritable(error.into()))?;
-        self.write("record.json", &bytes)?;
+        self.write(RECORD, &bytes)?;
         if record.ended.is_some() {
             // A marker that stays costs one look at a run that has ended.
             let _gone = fs::remove_file(&self.live);

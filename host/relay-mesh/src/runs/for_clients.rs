@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use view::rfc3339;
 
-use super::conclude::RESULT;
+use super::record_folder::RESULT;
 use super::supervise::{Unwatched, supervise};
 use super::{Place, RunFolder, RunRequest, Runs, Shape, begin, permission, settle, stop};
 use crate::commands::review::time;

@@ -14,6 +14,7 @@ pub(crate) mod folder;
 pub(crate) mod for_clients;
 pub(crate) mod permission;
 mod reading;
+pub(crate) mod record_folder;
 pub(crate) mod retention;
 mod schema;
 pub(crate) mod settle;

@@ -145,7 +145,7 @@ async fn work(id: RunId, context: &Context) -> Result<Exit, CommandError> {
     let mut stop = Stop::listen().map_err(StreamError::Input)?;
     let open = context.open()?;
     let review = Reviews::of(&context.settings.dir.value).folder(id);
-    if review.root.is_dir() {
+    if review.files.root.is_dir() {
         let review = reviews::work::work(context, &open, &review, &mut stop, &mut Unheard).await?;
         return Ok(if review.is_ok() { Exit::Success } else { Exit::Failure });
     }
