@@ -21,6 +21,9 @@ use crate::sessions::{record, retention as values};
 use crate::storage::old::{self, OldPart};
 use crate::storage::{keys, records};
 
+/// How much of an inbox is read at a time, in bytes.
+const STRETCH: usize = 1 << 20;
+
 /// Deletes old messages from every inbox, with their receipts, and old lines of what agents sent. Damage in one inbox
 /// does not stop the others.
 pub(crate) async fn retire_old(
@@ -33,12 +36,9 @@ pub(crate) async fn retire_old(
     owners.extend(files.agents());
     owners.insert(AgentName::shell());
     for name in owners {
-        // The agent's own machine does this; other machines need not even read its inbox.
-        if record::lives_elsewhere(core, &name).await? {
-            continue;
-        }
         match retire_of(core, inboxes, &name, (dry_run, files), tally).await {
             Ok(()) | Err(StoreError::Elsewhere { .. }) => {}
+            Err(error @ StoreError::Damaged { .. }) => tracing::warn!(agent = %name, %error, "its mail is kept"),
             Err(error) => return Err(error),
         }
     }
@@ -52,6 +52,10 @@ async fn retire_of(
     (dry_run, files): (DryRun, &dyn DataFiles),
     tally: &mut Tally,
 ) -> Result<(), StoreError> {
+    // The agent's own machine does this; other machines need not even read its inbox.
+    if record::lives_elsewhere(core, name).await? {
+        return Ok(());
+    }
     if dry_run == DryRun::No {
         expire(core, inboxes, name).await?;
     }
@@ -104,18 +108,48 @@ pub(crate) fn is_before(entry: &[u8], time: Instant) -> bool {
 /// Marks messages expired that were unread for a very long time.
 async fn expire(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), StoreError> {
     let now = core.machine.now();
-    let expired: Vec<MessageId> = {
+    let old = |at| now.since(at) >= core.limits.expire_after;
+    let mut candidates: Vec<(Position, MessageId)> = {
         let inbox = inboxes.of(name);
         let mut inbox = inbox.lock().await;
         inbox.refresh(core.shared.as_ref(), name).await?;
-        let old = |at| now.since(at) >= core.limits.expire_after;
-        inbox.unsettled.values().filter(|slot| old(slot.header.at)).map(|slot| slot.header.id).collect()
+        let slots = inbox.unsettled.values().filter(|slot| old(slot.header.at));
+        slots.map(|slot| (slot.at, slot.header.id)).collect()
     };
-    if expired.is_empty() {
+    candidates.sort_unstable();
+    let Some((last, _)) = candidates.last() else { return Ok(()) };
+    if let Some(fresh) = first_fresh(core, name, *last).await? {
+        candidates.retain(|(at, _)| *at < fresh);
+    }
+    if candidates.is_empty() {
         return Ok(());
     }
+    let expired: Vec<MessageId> = candidates.into_iter().map(|(_, id)| id).collect();
     inbox::receipt(core, name, &expired, &Event::Expired, Durability::Process).await?;
     fetch::tidy(core, inboxes, name).await
+}
+
+/// Where in an inbox the first message is, up to a position, that is too young to expire. Those behind it came later,
+/// whatever their senders' clocks said.
+async fn first_fresh(core: &Core, name: &AgentName, last: Position) -> Result<Option<Position>, StoreError> {
+    let log = keys::inbox(name);
+    let keep_from = keep_from(core, core.limits.expire_after);
+    let mut at = core.shared.seek(&log, Seek::Time(keep_from.0)).await?.unwrap_or(Position::START);
+    while at <= last {
+        let batch = core.shared.read(&log, at, STRETCH).await?;
+        let young = batch.entries.iter().find(|entry| {
+            let header = serde_json::from_slice::<Header>(&entry.bytes);
+            header.is_ok_and(|header| header.at >= keep_from)
+        });
+        if let Some(young) = young {
+            return Ok(Some(young.at));
+        }
+        if batch.at_end || batch.next == at {
+            break;
+        }
+        at = batch.next;
+    }
+    Ok(None)
 }
 
 /// The position of the first message that is not settled, or the end of the inbox.

@@ -105,6 +105,23 @@ async fn the_current_session_of_an_agent_and_the_parent_of_a_living_one_stay() {
 }
 
 #[tokio::test]
+async fn a_message_of_a_sender_whose_clock_is_a_year_behind_does_not_expire_at_once() {
+    let world = World::new();
+    world.register(&shell_call(None), "alice").await;
+    world.machine.pass(500 * DAY);
+    world.say("alice", "fresh").await;
+    world.machine.go_back(400 * DAY);
+    world.say("alice", "from a year ago").await;
+    world.machine.pass(400 * DAY);
+    for (days, waiting) in [(0, 2), (29, 2), (1, 0)] {
+        world.machine.pass(days * DAY);
+        world.mesh.clean_up(Scope::Everything, DryRun::No, None).await.expect("cleanup");
+        let fetched = world.mesh.fetch(&name("alice"), &Fetch { peek: true, ..Fetch::default() }).await;
+        assert_eq!(fetched.expect("fetched").messages.len(), waiting, "{days} days on");
+    }
+}
+
+#[tokio::test]
 async fn a_session_of_an_agent_whose_record_is_damaged_stays() {
     let world = World::new();
     world.machine.start(7);
