@@ -1,10 +1,13 @@
 //! Settles what an answer hands over, once it is known whether the answer reached the client.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mesh::Mesh;
 use mesh::messages::receipt::DeliveryStatus;
-use mesh::names::MessageId;
+use mesh::names::{AgentName, MessageId};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 /// Mail or a command in an answer, from the time the tool has it until its bytes are flushed.
@@ -16,6 +19,8 @@ pub(crate) enum PendingLease {
         lease: Box<mesh::Lease>,
         /// What to record once they have arrived.
         on_arrival: OnArrival,
+        /// Ends when that is recorded.
+        on_its_way: OnItsWay,
     },
     /// A command that was taken.
     Command(MessageId),
@@ -38,23 +43,74 @@ pub(crate) enum Fate {
     Lost,
 }
 
+/// The longest that a call waits for the answer to another one to arrive.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(2);
+
+/// How many answers with mail are on their way, by agent. A call that comes before the answer to the last one is noted
+/// would find that mail leased, and what the same senders wrote after it waiting behind it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MailOnItsWay(Arc<watch::Sender<BTreeMap<AgentName, usize>>>);
+
+/// One such answer, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OnItsWay {
+    all: MailOnItsWay,
+    agent: AgentName,
+}
+
+impl MailOnItsWay {
+    pub(crate) fn begin(&self, agent: &AgentName) -> OnItsWay {
+        self.0.send_modify(|counts| *counts.entry(agent.clone()).or_default() += 1);
+        OnItsWay { all: self.clone(), agent: agent.clone() }
+    }
+
+    /// Waits until none is on its way to this agent, or for as long as that is worth a wait.
+    pub(crate) async fn arrived(&self, agent: &AgentName) {
+        let mut counts = self.0.subscribe();
+        let none = counts.wait_for(|counts| !counts.contains_key(agent));
+        // Later than that, the caller is told that more waits.
+        let _in_time = tokio::time::timeout(ARRIVES_WITHIN, none).await;
+    }
+}
+
+impl Drop for OnItsWay {
+    fn drop(&mut self) {
+        self.all.0.send_modify(|counts| {
+            if let Some(count) = counts.get_mut(&self.agent) {
+                *count -= 1;
+                if *count == 0 {
+                    counts.remove(&self.agent);
+                }
+            }
+        });
+    }
+}
+
 /// Confirms and releases leases, and waits at shutdown until all of that is stored.
 #[derive(Clone)]
 pub(crate) struct LeaseTracker {
     mesh: Arc<Mesh>,
     tasks: TaskTracker,
+    mail: MailOnItsWay,
 }
 
 impl LeaseTracker {
     pub(crate) fn new(mesh: Arc<Mesh>) -> LeaseTracker {
-        LeaseTracker { mesh, tasks: TaskTracker::new() }
+        LeaseTracker { mesh, tasks: TaskTracker::new(), mail: MailOnItsWay::default() }
+    }
+
+    /// The answers with mail that are on their way.
+    pub(crate) fn mail(&self) -> MailOnItsWay {
+        self.mail.clone()
     }
 
     /// Records the fate of mail or of a command. A failure costs a receipt but never the answer: the lease
     /// lapses, and the mail is shown once more.
     pub(crate) async fn settle(&self, lease: PendingLease, fate: Fate) {
         match (lease, fate) {
-            (PendingLease::Mail { lease, on_arrival }, Fate::Sent) => self.arrived(&lease, on_arrival).await,
+            (PendingLease::Mail { lease, on_arrival, on_its_way: _until_here }, Fate::Sent) => {
+                self.arrived(&lease, on_arrival).await;
+            }
             (PendingLease::Mail { lease, .. }, Fate::Lost) => self.release(*lease).await,
             (PendingLease::Command(id), Fate::Sent) => told(id, self.mesh.confirm_command(id).await),
             (PendingLease::Command(id), Fate::Lost) => told(id, self.mesh.give_command_back(id).await),

@@ -100,7 +100,7 @@ impl Server {
             progress,
         };
         let (mesh, runs) = (Arc::clone(&shared.mesh), shared.runs.clone());
-        Ok(ToolCall { mesh, caller, ticket: proof.ticket, wait, runs })
+        Ok(ToolCall { mesh, caller, ticket: proof.ticket, wait, runs, mail: shared.leases.mail() })
     }
 
     /// The time, as the protocol writes it.

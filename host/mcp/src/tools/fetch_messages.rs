@@ -84,6 +84,7 @@ impl Tool for FetchMessages {
             let outcomes = call.mesh.acknowledge(&agent, &ids).await?;
             acknowledged = outcomes.into_iter().map(|outcome| outcome.id.to_string()).collect();
         }
+        call.mail.arrived(&agent).await;
         let fetched = fetch(&call, &agent, &ask, wait).await?;
         let text = text(&fetched, &ask, &acknowledged);
         let on_arrival =
@@ -95,7 +96,11 @@ impl Tool for FetchMessages {
             waiting,
             acknowledged,
         };
-        let lease = lease.map(|lease| PendingLease::Mail { lease: Box::new(lease), on_arrival });
+        let lease = lease.map(|lease| PendingLease::Mail {
+            lease: Box::new(lease),
+            on_arrival,
+            on_its_way: call.mail.begin(&agent),
+        });
         Ok(ToolOutput { output, text, lease })
     }
 }
@@ -209,11 +214,14 @@ impl WaitControl {
 /// The mail in envelopes, and notes about it.
 fn text(fetched: &Fetched, ask: &Fetch, acknowledged: &[String]) -> String {
     let mut parts = Vec::new();
+    let is_for_all = ask.from.is_none() && ask.thread.is_none();
     if !acknowledged.is_empty() {
         parts.push(format!("acknowledged {}", acknowledged.join(", ")));
     }
     if !fetched.messages.is_empty() {
         parts.push(envelope(&fetched.messages, usize::MAX).text);
+    } else if ask.limit > 0 && is_for_all && fetched.waiting > 0 {
+        parts.push("nothing for you at this moment: another reader is being given your mail".to_owned());
     } else if ask.limit > 0 {
         parts.push("no unread messages".to_owned());
     }

@@ -40,7 +40,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::caller::KEY;
-use crate::lease_tracker::PendingLease;
+use crate::lease_tracker::{MailOnItsWay, PendingLease};
 use crate::profile::{Group, Profile};
 use crate::run_host::RunHost;
 use crate::schema;
@@ -94,6 +94,8 @@ pub(crate) struct ToolCall {
     pub(crate) wait: WaitControl,
     /// What starts runs, if this server does.
     pub(crate) runs: Option<Arc<dyn RunHost>>,
+    /// Answers with mail that have not arrived yet.
+    pub(crate) mail: MailOnItsWay,
 }
 
 impl ToolCall {

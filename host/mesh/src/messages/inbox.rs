@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use store::{AppendError, Durability, Entry, Expect, Position, Store, StoreError};
 
 use crate::core::Core;
-use crate::messages::Message;
 use crate::messages::checkpoint::{Checkpoint, Cursor, EntryMark, LastEntries, MOST_LISTED, Places, ReadOn, read_on};
 use crate::messages::fetch::FetchedMessage;
 use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, HandOver, Receipt};
 use crate::messages::slot::Came;
 pub(crate) use crate::messages::slot::{Header, Slot};
+use crate::messages::{Message, Priority};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::storage::{keys, records};
@@ -320,13 +320,15 @@ impl Inbox {
     /// Unsettled messages that may be presented now, most urgent first, then oldest first. While one is leased, what
     /// the same sender wrote after it waits too, unless that is more urgent: what a sender writes is shown in order.
     pub(crate) fn presentable(&self, now: Instant) -> Vec<&Slot> {
-        let mut leased: BTreeMap<&AgentName, Vec<&Slot>> = BTreeMap::new();
+        // Of each sender and priority, where the first leased one is.
+        let mut leased: BTreeMap<&AgentName, BTreeMap<Priority, Position>> = BTreeMap::new();
         for slot in self.unsettled.values().filter(|slot| slot.history.is_leased(now)) {
-            leased.entry(&slot.header.from).or_default().push(slot);
+            let first = leased.entry(&slot.header.from).or_default().entry(slot.header.priority).or_insert(slot.at);
+            *first = slot.at.min(*first);
         }
         let overtakes = |slot: &Slot| {
-            let before = leased.get(&slot.header.from).into_iter().flatten();
-            before.into_iter().any(|first| first.at < slot.at && first.header.priority >= slot.header.priority)
+            let of_sender = leased.get(&slot.header.from);
+            of_sender.is_some_and(|firsts| firsts.range(slot.header.priority..).any(|(_, first)| *first < slot.at))
         };
         let mut slots: Vec<&Slot> = self.free(now).filter(|slot| !overtakes(slot)).collect();
         slots.sort_by_key(|slot| (std::cmp::Reverse(slot.header.priority), slot.at));
