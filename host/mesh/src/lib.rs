@@ -63,6 +63,7 @@ pub use sessions::discover::{Roster, RosterError, Rostered};
 pub use sessions::identify::IdentifyError;
 pub use sessions::record::SessionView;
 pub use sessions::ticket::TicketError;
+pub use storage::damage::DamagedRecord;
 pub use storage::event_log::{Event, Stretch, kind_of_today};
 pub use storage::index_rule::MeshIndexRule;
 pub use storage::known_store::KnownStore;

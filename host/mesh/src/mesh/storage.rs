@@ -3,6 +3,7 @@
 use crate::cleanup::{Cleanup, DryRun, Scope};
 use crate::ports::data_files::{DataFiles, NoDataFiles};
 use crate::ports::machine::Instant;
+use crate::storage::damage::{self, DamagedRecord};
 use crate::storage::event_log::STEP;
 use crate::{Mesh, Stretch, cleanup};
 use store::{Position, StoreError, Watch};
@@ -24,6 +25,16 @@ impl Mesh {
         files: &dyn DataFiles,
     ) -> Result<Cleanup, StoreError> {
         cleanup::clean_up(&self.core, &self.inboxes, (scope, dry_run, stale), files).await
+    }
+
+    /// The records shared by the machines of this mesh that cannot be read as what they are.
+    pub async fn damaged_records(&self) -> Result<Vec<DamagedRecord>, StoreError> {
+        damage::damaged_records(&self.core).await
+    }
+
+    /// Takes a damaged record away, so that everything works without it.
+    pub async fn remove_damaged(&self, record: &DamagedRecord) -> Result<(), StoreError> {
+        damage::remove(&self.core, record).await
     }
 
     /// A stretch of events from a position in the event log on. Continuing at its end yields every event once.

@@ -1,5 +1,6 @@
 //! How the mesh uses the stores: keys, records, ownership of keys, migration and the event log.
 
+pub(crate) mod damage;
 pub(crate) mod event_log;
 pub(crate) mod index_rule;
 pub(crate) mod keys;

@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::render::{Show, printable};
 use crate::setup::doctor::checked_logs::{AT_ONCE, Depth};
 use crate::setup::doctor::data_folder::Mending;
-use crate::setup::doctor::{data_folder, examine, server, servers, wake};
+use crate::setup::doctor::{data_folder, examine, records, server, servers, wake};
 use crate::setup::place::Place;
 use crate::setup::shapes::Proof;
 
@@ -99,6 +99,9 @@ impl CommandSpec for Args {
             let depth = if self.all { Depth::All } else { Depth::New(AT_ONCE) };
             for finding in data_folder::damage(dir, mending, depth) {
                 tell(Proof::new("data folder", None, finding))?;
+            }
+            for finding in records::check(&open.mesh, dir, mending).await {
+                tell(Proof::new("records", None, finding))?;
             }
             return Ok(outcome(worst));
         }

@@ -190,27 +190,37 @@ fn value(path: &Path, is_folder: bool) -> Result<(), String> {
 fn of_value(root: &Path, path: &Path, why: &str, mending: Mending) -> Finding {
     let what = format!("{} {why}", path.display());
     match mending {
-        Mending::Look => {
-            broken(what, "everything else goes on without it; `relay-mesh doctor --store --fix` sets it aside")
-        }
+        Mending::Look => not_set_aside(what),
         Mending::SetAside => match set_aside(root, path) {
-            Ok(to) => {
-                let what = format!("{what}; it is now {}", to.display());
-                Finding { severity: Severity::Warning, what, fix: Some("look at it for what it was".to_owned()) }
-            }
+            Ok(to) => is_aside(&what, &to),
             Err(error) => broken(format!("{what}, and could not be set aside: {error}"), "move it away by hand"),
         },
     }
 }
 
+pub(super) fn not_set_aside(what: String) -> Finding {
+    broken(what, "everything else goes on without it; `relay-mesh doctor --store --fix` sets it aside")
+}
+
+pub(super) fn is_aside(what: &str, to: &Path) -> Finding {
+    let what = format!("{what}; it is now {}", to.display());
+    Finding { severity: Severity::Warning, what, fix: Some("look at it for what it was".to_owned()) }
+}
+
 fn set_aside(root: &Path, path: &Path) -> io::Result<PathBuf> {
-    let folder = root.join(SET_ASIDE);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-    let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('/', "-");
-    let free = (0..u32::MAX).map(|number| folder.join(format!("{name}.{number}"))).find(|to| !to.exists());
-    let to = free.ok_or(io::ErrorKind::AlreadyExists)?;
+    let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+    let to = place_aside(root, &name)?;
     fs::rename(path, &to)?;
     Ok(to)
+}
+
+/// A free name for what is set aside. The folder is made.
+pub(super) fn place_aside(root: &Path, name: &str) -> io::Result<PathBuf> {
+    let folder = root.join(SET_ASIDE);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let name = name.replace('/', "-");
+    let free = (0..u32::MAX).map(|number| folder.join(format!("{name}.{number}"))).find(|to| !to.exists());
+    Ok(free.ok_or(io::ErrorKind::AlreadyExists)?)
 }
 
 fn of_lines(path: &Path, bad: u64) -> Finding {

@@ -4,6 +4,7 @@ pub(crate) mod checked_logs;
 pub(crate) mod data_folder;
 pub(crate) mod examine;
 pub(crate) mod hook;
+pub(crate) mod records;
 pub(crate) mod server;
 pub(crate) mod servers;
 pub(crate) mod wake;
