@@ -4,48 +4,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use test_support::{NatsServer, Stage, StdioClient, wait_for};
+use test_support::{Place, StdioClient, wait_for};
 
-/// A machine, and the servers that its mesh uses.
-struct Place {
-    stage: Stage,
-    servers: Vec<NatsServer>,
-}
-
-impl Place {
-    fn with(servers: Vec<NatsServer>) -> Place {
-        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-        if !servers.is_empty() {
-            let urls: Vec<String> = servers.iter().map(NatsServer::url).collect();
-            let replicas = if servers.len() == 1 { 1 } else { 3 };
-            stage.configure(&format!("store = '{}'\n[nats]\nreplicas = {replicas}\n", urls.join(",")));
-            // Servers that have just started elect a leader first.
-            wait_for("the streams are made", || (stage.run(&["doctor", "--store"]).code == Some(0)).then_some(()));
-        }
-        Place { stage, servers }
-    }
-
-    fn on_files() -> Place {
-        Place::with(Vec::new())
-    }
-
-    fn on_one_server() -> Place {
-        Place::with(vec![NatsServer::start()])
-    }
-
-    fn on_three_servers() -> Place {
-        Place::with(NatsServer::cluster(3))
-    }
-
-    fn session(&self, log: &str) -> StdioClient {
-        let process = self.stage.relay(&["mcp"]).start(&self.stage.folder.join(log));
-        StdioClient::connected(process, "a-plain-client")
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        serde_json::from_str(&self.stage.relay_ok(&[arguments, &["--json"]].concat())).expect("JSON")
-    }
-}
+const BINARY: &str = env!("CARGO_BIN_EXE_relay-mesh");
 
 fn registered(client: &mut StdioClient, name: &str) -> String {
     let answer = client.call("register_agent", json!({ "name": name }));
@@ -97,17 +58,17 @@ fn mail_of_an_ended_session(place: &Place) {
 
 #[test]
 fn mail_of_an_ended_session_is_taken_by_one_verb_on_files() {
-    mail_of_an_ended_session(&Place::on_files());
+    mail_of_an_ended_session(&Place::on_files(BINARY));
 }
 
 #[test]
 fn mail_of_an_ended_session_is_taken_by_one_verb_on_a_server() {
-    mail_of_an_ended_session(&Place::on_one_server());
+    mail_of_an_ended_session(&Place::on_one_server(BINARY));
 }
 
 #[test]
 fn mail_of_an_ended_session_is_taken_by_one_verb_on_a_cluster() {
-    mail_of_an_ended_session(&Place::on_three_servers());
+    mail_of_an_ended_session(&Place::on_three_servers(BINARY));
 }
 
 /// The servers come back without what they held, while sessions live.
@@ -156,17 +117,17 @@ fn a_store_that_comes_back_empty(mut place: Place) {
 
 #[test]
 fn a_server_that_comes_back_empty_is_told_and_live_sessions_register_again() {
-    a_store_that_comes_back_empty(Place::on_one_server());
+    a_store_that_comes_back_empty(Place::on_one_server(BINARY));
 }
 
 #[test]
 fn a_cluster_that_comes_back_empty_is_told_and_live_sessions_register_again() {
-    a_store_that_comes_back_empty(Place::on_three_servers());
+    a_store_that_comes_back_empty(Place::on_three_servers(BINARY));
 }
 
 #[test]
 fn an_agents_record_that_is_deleted_makes_no_two_sessions_one_agent() {
-    let place = Place::on_files();
+    let place = Place::on_files(BINARY);
     let mut first = place.session("first.log");
     assert_eq!(registered(&mut first, "alice"), "alice");
     let lose = || fs::remove_file(place.stage.data.join("agents/alice/meta.json")).expect("it was there");
@@ -182,7 +143,7 @@ fn an_agents_record_that_is_deleted_makes_no_two_sessions_one_agent() {
 
 #[test]
 fn a_data_folder_that_is_deleted_under_a_live_session_is_made_again() {
-    let place = Place::on_files();
+    let place = Place::on_files(BINARY);
     let mut first = place.session("first.log");
     assert_eq!(registered(&mut first, "alice"), "alice");
     fs::remove_dir_all(&place.stage.data).expect("it was there");
@@ -193,7 +154,7 @@ fn a_data_folder_that_is_deleted_under_a_live_session_is_made_again() {
 
 #[test]
 fn a_machine_whose_name_file_is_deleted_knows_its_agents() {
-    let place = Place::on_one_server();
+    let place = Place::on_one_server(BINARY);
     place.stage.relay_ok(&["register", "alice"]);
     let mut session = place.session("session.log");
     assert_eq!(registered(&mut session, "bob"), "bob");
@@ -206,28 +167,10 @@ fn a_machine_whose_name_file_is_deleted_knows_its_agents() {
     assert_eq!(bodies(&session.call("fetch_messages", json!({})).structured), ["hello"]);
 }
 
-#[test]
-fn a_repository_whose_folder_is_renamed_keeps_its_reservations() {
-    let place = Place::on_files();
-    let stage = &place.stage;
-    for agent in ["alice", "bob"] {
-        stage.relay_ok(&["register", agent]);
-    }
-    let (before, after) = (stage.home.join("before"), stage.home.join("after"));
-    fs::create_dir(&before).expect("the home is writable");
-    test_support::Program::new("git").args(["init", "-q"]).within(&before).succeed();
-    stage.relay(&["reserve", "src/**", "--from", "alice"]).within(&before).succeed();
-    fs::rename(&before, &after).expect("renamed");
-    let refused = stage.relay(&["reserve", "src/a.rs", "--from", "bob"]).within(&after).run();
-    assert_eq!(refused.code, Some(6), "{refused:?}");
-    let shown = stage.relay_ok(&["reservations"]);
-    assert!(shown.contains("after") && !shown.contains("before"), "{shown}");
-}
-
 /// 17.23: what is damaged costs itself alone.
 #[test]
 fn a_session_record_that_is_a_folder_and_a_damaged_hint_stop_nothing() {
-    let place = Place::on_files();
+    let place = Place::on_files(BINARY);
     let stage = &place.stage;
     let mut session = place.session("session.log");
     assert_eq!(registered(&mut session, "alice"), "alice");
@@ -256,7 +199,7 @@ fn a_session_record_that_is_a_folder_and_a_damaged_hint_stop_nothing() {
 
 #[test]
 fn a_cluster_without_a_majority_lets_a_send_say_that_it_waits_for_an_election() {
-    let mut place = Place::on_three_servers();
+    let mut place = Place::on_three_servers(BINARY);
     for agent in ["alice", "bob"] {
         place.stage.relay_ok(&["register", agent]);
     }
