@@ -331,9 +331,10 @@ rm "$DATA/filler"
     assert_eq!((told(0), told(1).last().cloned()), (vec!["before".to_owned()], Some("after".to_owned())));
 }
 
-/// 24.12. A command that a killed process had taken ends as failed: it is neither lost nor done twice.
+/// 24.12. A command that a killed process had taken ends as failed: it is neither lost nor done twice. 24.9. Mail that a
+/// killed process was about to show waits again, also if that process believed that it was tomorrow.
 #[test]
-fn what_a_killed_process_had_taken_ends_as_failed_on_every_store() {
+fn what_a_killed_process_had_taken_comes_back_on_every_store() {
     let binary = env!("CARGO_BIN_EXE_relay-mesh");
     let places = [Place::on_files(binary), Place::on_one_server(binary), Place::on_three_servers(binary)];
     let with = |place: &Place, status: &str| -> BTreeSet<String> {
@@ -355,17 +356,44 @@ fn what_a_killed_process_had_taken_ends_as_failed_on_every_store() {
                 }
             }
         }
+        let unshown: BTreeSet<String> =
+            [sends, "write"].into_iter().flat_map(|call| mail_of_killed_readers(&place.stage, call)).collect();
+        assert!(!unshown.is_empty());
         let waiting = with(place, "pending");
         while place.stage.run(&["cmd", "take", "ci"]).code == Some(0) {}
         assert_eq!(with(place, "pending").len(), 0);
         let running: BTreeSet<String> = with(place, "running").difference(&waiting).cloned().collect();
-        lost.push((waiting, running));
+        lost.push((waiting, running, unshown));
     }
     // Each was handed a minute for its way to the taker.
     std::thread::sleep(Duration::from_secs(61));
-    for (place, (taken_later, killed)) in places.iter().zip(lost) {
+    for (place, (taken_later, killed, unshown)) in places.iter().zip(lost) {
         let failed = with(place, "failed");
         assert!(!failed.is_empty() && failed.is_subset(&killed), "failed {failed:?}, killed {killed:?}");
         assert!(with(place, "running").is_superset(&taken_later), "what reached its taker is its taker's");
+        let unread = bodies(&place.json(&["read", "--agent", "ci", "--unread", "--last", "100", "--mark-read"]));
+        assert!(unshown.is_subset(&unread.iter().cloned().collect()), "{unshown:?} of {unread:?}");
     }
+}
+
+/// Readers that take it for tomorrow are killed at one call after the other, each with a message more. Returns what none
+/// of them printed.
+fn mail_of_killed_readers(stage: &Stage, call: &str) -> BTreeSet<String> {
+    let mut unshown = BTreeSet::new();
+    for nth in 1..16 {
+        let body = format!("mail {call} {nth}");
+        stage.relay_ok(&["send", "ci", &body, "--from", "alice"]);
+        unshown.insert(body);
+        let read = ["read", "--agent", "ci", "--unread", "--mark-read", "--last", "100", "--json"];
+        let reader = stage.run_killed_with(call, nth, read, [("RELAY_TEST_CLOCK_WRONG_BY", "86400")]);
+        if let Ok(printed) = serde_json::from_str(&reader.stdout) {
+            for body in bodies(&printed) {
+                unshown.remove(&body);
+            }
+        }
+        if reader.code.is_some() {
+            break;
+        }
+    }
+    unshown
 }

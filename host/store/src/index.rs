@@ -13,7 +13,7 @@ pub struct Term {
     /// The text, not empty.
     pub text: String,
     /// A time in milliseconds since 1970: what has the term was appended later, as far as clocks agree. A store without
-    /// an index begins to read there.
+    /// an index begins to read there, and one with an index looks no further back for a term without order.
     pub since: Option<u64>,
 }
 

@@ -94,12 +94,24 @@ impl Stage {
         nth: usize,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Outcome {
+        self.run_killed_with(call, nth, arguments, [])
+    }
+
+    /// The same with further variables.
+    pub fn run_killed_with(
+        &self,
+        call: &str,
+        nth: usize,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        variables: impl IntoIterator<Item = (&'static str, &'static str)>,
+    ) -> Outcome {
         let inject = format!("inject={call}:signal=KILL:when={nth}");
         let outcome = Program::new("strace")
             .args(["-f", "-qq", "-o", "/dev/null", "-e", &format!("trace={call}"), "-e", &inject])
             .arg(&self.binary)
             .args(arguments)
             .envs(self.environment())
+            .envs(variables)
             .within(&self.project)
             .run();
         // strace ends as the traced program did, so its own errors must be checked.

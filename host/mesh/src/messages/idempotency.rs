@@ -202,7 +202,9 @@ async fn first_with_key(
     from: &AgentName,
     key: &str,
 ) -> Result<Option<(First, Position)>, StoreError> {
-    let entries = core.shared.find(log, &[index_rule::of_idempotency_key(key)]).await?;
+    // Settled mail is deleted after that time, and then its key is not known any more either.
+    let since = core.machine.now().0.saturating_sub(core.limits.keep);
+    let entries = core.shared.find(log, &[index_rule::of_idempotency_key(key).since(since)]).await?;
     Ok(entries.iter().find_map(|entry| {
         let message: Message = serde_json::from_slice(&entry.bytes).ok()?;
         let is_it = message.from == *from && message.idempotency_key.as_deref() == Some(key);

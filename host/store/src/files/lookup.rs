@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::executor;
-use super::index::{self, Catalog, Highest, READ_AFTER, SegmentIndex, Verdict, WRITTEN_AFTER, prefix};
+use super::index::{self, Catalog, Header, Highest, SegmentIndex, Verdict, WRITTEN_AFTER, prefix};
 use super::layout::{position, segment_and_offset};
 use super::lines;
 use super::log::Log;
@@ -57,7 +57,7 @@ impl Log {
         let (mut found, segments) = (Vec::new(), self.segments_now().await?);
         let mut ranges = Ranges::default();
         for (place, segment) in segments.iter().enumerate().rev() {
-            if segments.len() - place > READ_AFTER {
+            if matches!(segment, Segment::Sealed { .. }) {
                 match self.verdict(segment.number(), terms, &mut ranges) {
                     Verdict::Look => {}
                     Verdict::Skip => continue,
@@ -81,8 +81,7 @@ impl Log {
     fn verdict(&self, number: u64, terms: &[Term], ranges: &mut Ranges) -> Verdict {
         let Some(rule) = self.shared.rule.as_deref() else { return Verdict::Look };
         let catalog = ranges.catalog.get_or_insert_with(|| Catalog::read(&self.paths.catalog(), rule.version()));
-        let length = || std::fs::metadata(self.paths.sealed(number)).ok().map(|found| found.len());
-        catalog.verdict(number, length, terms)
+        catalog.verdict(number, terms)
     }
 
     /// Writes the catalog, if enough segments were missing in it.
@@ -116,9 +115,10 @@ impl Log {
             catalog.add(number, &index.header);
             ranges.missed += 1;
         }
+        let before = index.header.before;
         let goes_on = terms.iter().any(|term| match term.order {
-            TermOrder::Growing => index::key_of(term) <= index.header.before.growing,
-            TermOrder::Scattered => true,
+            TermOrder::Growing => index::key_of(term) <= before.growing,
+            TermOrder::Scattered => term.since.is_none_or(|since| since <= before.time),
         });
         if let Some(offsets) = index.offsets(terms)?
             && let Some(entries) = index::entries_at(&file, &offsets, terms)?
@@ -309,13 +309,24 @@ impl Log {
         Ok(index)
     }
 
+    /// Adds a segment to the catalog. A lookup does so if this fails.
+    fn note_in_catalog(&self, number: u64, header: &Header, rule: &dyn IndexRule) -> io::Result<()> {
+        let path = self.paths.catalog();
+        let mut catalog = Catalog::read(&path, rule.version());
+        catalog.add(number, header);
+        catalog.write(&path, rule.version(), 0)
+    }
+
     /// Builds the index of the segment that was just sealed, while its bytes are still in memory. A lookup builds it if
     /// this fails.
     pub(super) async fn index_sealed(&self) {
         let Some(rule) = self.shared.rule.as_deref() else { return };
         let built = match self.segments_now().await {
             Ok(segments) => match segments.iter().rposition(|segment| matches!(segment, Segment::Sealed { .. })) {
-                Some(place) => executor::may_block(|| self.index_of(&segments, place, rule)).map(drop),
+                Some(place) => executor::may_block(|| {
+                    let Some((_, index)) = self.index_of(&segments, place, rule)? else { return Ok(()) };
+                    self.note_in_catalog(segments[place].number(), &index.header, rule)
+                }),
                 None => Ok(()),
             },
             Err(error) => Err(io::Error::other(error)),

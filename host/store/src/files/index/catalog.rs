@@ -12,13 +12,11 @@ use std::path::Path;
 use super::format::{Header, key_of};
 use crate::{Term, TermOrder};
 
-const MAGIC: &[u8; 8] = b"relayct1";
-/// Bytes of a row: number, length of the segment, lowest and highest key, and the highest of earlier segments.
-const ROW: usize = 8 + 8 + 16 + 16 + 16;
-/// So many segments are looked into before the catalog is read.
-pub(in crate::files) const READ_AFTER: usize = 3;
-/// So many segments have to be missing in it before it is written again.
-pub(in crate::files) const WRITTEN_AFTER: usize = 8;
+const MAGIC: &[u8; 8] = b"relayct2";
+/// Bytes of a row: number, lowest and highest key, and the highest of earlier segments.
+const ROW: usize = 8 + 16 + 16 + 16;
+/// So many segments have to be missing in it before a lookup writes it again.
+pub(in crate::files) const WRITTEN_AFTER: usize = 3;
 
 /// What is known of some segments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,7 +28,6 @@ pub(in crate::files) struct Catalog {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     number: u64,
-    length: u64,
     growing: (u128, u128),
     before: u128,
 }
@@ -52,15 +49,11 @@ impl Catalog {
         fs::read(path).ok().and_then(|bytes| Catalog::parse(&bytes, rule)).unwrap_or_default()
     }
 
-    /// Whether a segment of this length may have an entry with one of these terms.
-    pub(in crate::files) fn verdict(
-        &self,
-        number: u64,
-        length: impl FnOnce() -> Option<u64>,
-        terms: &[Term],
-    ) -> Verdict {
+    /// Whether a segment may have an entry with one of these terms. A sealed segment never gets new entries, so what is
+    /// known of it stays true, also if it is cut.
+    pub(in crate::files) fn verdict(&self, number: u64, terms: &[Term]) -> Verdict {
         let Ok(place) = self.rows.binary_search_by_key(&number, |row| row.number) else { return Verdict::Look };
-        let Row { growing: (lowest, highest), before, length: known, .. } = self.rows[place];
+        let Row { growing: (lowest, highest), before, .. } = self.rows[place];
         let mut verdict = Verdict::Stop;
         for term in terms {
             match term.order {
@@ -76,14 +69,12 @@ impl Catalog {
                 TermOrder::Scattered => return Verdict::Look,
             }
         }
-        // A segment that was cut or replaced by hand is looked at.
-        if length() == Some(known) { verdict } else { Verdict::Look }
+        verdict
     }
 
     /// Adds what the header of a segment's index says.
     pub(in crate::files) fn add(&mut self, number: u64, header: &Header) {
-        let Header { segment, growing, before, .. } = header;
-        let row = Row { number, length: segment.length(), growing: *growing, before: before.growing };
+        let row = Row { number, growing: header.growing, before: header.before.growing };
         match self.rows.binary_search_by_key(&number, |row| row.number) {
             Ok(place) => self.rows[place] = row,
             Err(place) => self.rows.insert(place, row),
@@ -97,7 +88,6 @@ impl Catalog {
         bytes.extend_from_slice(&rule.to_le_bytes());
         for row in self.rows.iter().filter(|row| row.number >= first) {
             bytes.extend_from_slice(&row.number.to_le_bytes());
-            bytes.extend_from_slice(&row.length.to_le_bytes());
             for key in [row.growing.0, row.growing.1, row.before] {
                 bytes.extend_from_slice(&key.to_le_bytes());
             }
@@ -125,8 +115,8 @@ impl Catalog {
         let number = |row: &[u8], at: usize| row.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
         let key = |row: &[u8], at: usize| row.get(at..at + 16)?.try_into().ok().map(u128::from_le_bytes);
         let row = |row: &[u8]| {
-            let growing = (key(row, 16)?, key(row, 32)?);
-            Some(Row { number: number(row, 0)?, length: number(row, 8)?, growing, before: key(row, 48)? })
+            let growing = (key(row, 8)?, key(row, 24)?);
+            Some(Row { number: number(row, 0)?, growing, before: key(row, 40)? })
         };
         Some(Catalog { rows: rows.chunks_exact(ROW).map(row).collect::<Option<_>>()? })
     }

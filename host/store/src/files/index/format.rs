@@ -32,13 +32,6 @@ pub(super) struct Fingerprint {
     edges: u32,
 }
 
-impl Fingerprint {
-    /// The segment's length.
-    pub(super) fn length(self) -> u64 {
-        self.length
-    }
-}
-
 pub(super) fn fingerprint(segment: &File) -> io::Result<Fingerprint> {
     let length = segment.metadata()?.len();
     let edge = length.min(EDGE);

@@ -15,9 +15,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use self::build::Builder;
-pub(super) use self::catalog::{Catalog, READ_AFTER, Verdict, WRITTEN_AFTER};
-use self::format::Header;
-pub(super) use self::format::{Highest, key_of, prefix};
+pub(super) use self::catalog::{Catalog, Verdict, WRITTEN_AFTER};
+pub(super) use self::format::{Header, Highest, key_of, prefix};
 pub(super) use self::search::{entries_at, scan};
 use crate::{IndexRule, Key};
 

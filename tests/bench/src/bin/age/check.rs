@@ -22,11 +22,13 @@ pub(crate) async fn count(stores: &Stores, samples: &Samples) -> Result<(), Fail
         entries(&*stores.shared, &of_agent(number, "receipts")?).await?;
     }
     let events = entries(&*stores.shared, &key(&["global"])?).await?;
-    let all = stores.local.list(&key(&["sessions"])?).await?;
+    let mut all = stores.local.list(&key(&["sessions"])?).await?;
+    all.extend(stores.local.list(&key(&["ended"])?).await?);
     let sessions = all.len() as u64;
     // The wake files were laid there as files; a hundred of them tell whether the store reads them.
     for session in all.iter().step_by(all.len() / 100 + 1) {
-        let wakes = session.as_str().replacen("sessions", "wakes", 1).parse()?;
+        let wakes = session.as_str().split_once('/').map(|(_, rest)| format!("wakes/{rest}"));
+        let wakes = wakes.ok_or("a session without a harness")?.parse()?;
         if entries(&*stores.local, &wakes).await? < 2 {
             return Err(format!("`{wakes}` has no wakes").into());
         }

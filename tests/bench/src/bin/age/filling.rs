@@ -192,7 +192,9 @@ impl Writer<'_> {
         let local = &*self.stores.local;
         self.write_wakes(&of_session("wakes", &id)?, &wakes).await?;
         let record = records::session(&id, number, &self.stores.project, session_times, is_over);
-        put(local, &of_session("sessions", &id)?, record.as_bytes()).await?;
+        // Whatever lists the sessions puts those that ended aside.
+        let kind = if is_over && !self.span.is_last_day(heard) { "ended" } else { "sessions" };
+        put(local, &of_session(kind, &id)?, record.as_bytes()).await?;
         // A process that delivers to a session leaves the file of its lock.
         drop(local.hold(&of_session("deliveries", &id)?).await?);
         self.samples.sessions += 1;

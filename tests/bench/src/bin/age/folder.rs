@@ -155,9 +155,11 @@ impl AgedFolder {
         check::ask(self)
     }
 
-    /// Does what a machine does once: compiles the adapters, and registers the command line's agent.
+    /// Does what a machine has done by then: the adapters are compiled, the command line's agent is registered, and the
+    /// daily cleanups have checked the logs.
     fn warm(&self) -> Result<(), Failure> {
         programs::output(&mut self.relay(&["plugin", "list", "--load"]), "")?;
+        programs::output(&mut self.relay(&["doctor", "--store", "--all"]), "")?;
         programs::output(&mut self.relay(&["register", &agent(0)]), "").map(drop)
     }
 

@@ -61,6 +61,11 @@ impl Span {
         self.start + self.length
     }
 
+    /// Whether this time is in the last day.
+    pub(crate) fn is_last_day(&self, at: u64) -> bool {
+        at + DAY >= self.end()
+    }
+
     /// Whether a message of this time is kept by `gc`.
     pub(crate) fn is_new(&self, at: u64) -> bool {
         at + NEW >= self.end()
