@@ -3,12 +3,17 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
 use crate::exit::Exit;
 use crate::render;
 
 /// Help and version go to standard output, everything else to standard error. A hook's command line that does not
 /// parse, perhaps because it was written for another version, must not stop the harness.
-pub(crate) fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+pub(crate) fn usage(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
+    if let Some(tip) = tip(&error, arguments) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
     let asked_for = !error.use_stderr();
     let is_hook = arguments.iter().skip(1).any(|argument| argument == "hook");
     if is_hook && !asked_for {
@@ -26,5 +31,69 @@ pub(crate) fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
         Err(failure) if failure.kind() != std::io::ErrorKind::BrokenPipe => Exit::Failure.into(),
         Ok(()) | Err(_) if asked_for => Exit::Success.into(),
         Ok(()) | Err(_) => Exit::Usage.into(),
+    }
+}
+
+/// Words that users of other tools try first, and what does it here.
+const ELSEWHERE: &[(&[&str], &str)] = &[
+    (&["history", "logs", "tail"], "`relay-mesh log` shows what happened, and `relay-mesh log --follow` goes on"),
+    (&["list", "ls", "ps", "who", "peers"], "`relay-mesh agents` shows who is here"),
+    (&["inbox", "mail", "messages", "unread"], "`relay-mesh read --agent NAME` shows an agent's mail"),
+    (&["whoami", "me"], "`relay-mesh detect-harness` says what session this shell belongs to"),
+    (&["stop", "quit", "shutdown"], "`relay-mesh down` stops the server, and `relay-mesh runs stop ID` a run"),
+    (&["start", "daemon"], "`relay-mesh up` starts the server in the background"),
+    (
+        &["tell", "msg", "reply", "broadcast"],
+        "`relay-mesh send NAME 'text'` sends a message, `send --broadcast` to all",
+    ),
+    (&["lock", "claim"], "`relay-mesh reserve PATTERN` reserves paths"),
+    (&["unlock"], "`relay-mesh release PATTERN` gives back what you reserved"),
+    (&["exec", "spawn"], "`relay-mesh run HARNESS 'task'` runs a harness for one task"),
+];
+
+/// What the user probably meant, where clap knows nothing better.
+fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+            let found = ELSEWHERE.iter().find(|(words, _)| words.contains(&word.as_str()));
+            found.map(|(_, tip)| (*tip).to_owned())
+        }
+        ErrorKind::TooManyValues | ErrorKind::UnknownArgument
+            if arguments.get(1).is_some_and(|word| word == "send")
+                && arguments.iter().skip(2).filter(|word| !word.to_string_lossy().starts_with('-')).count() > 2 =>
+        {
+            Some("put the text in quotes: relay-mesh send NAME 'the whole text'".to_owned())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    fn check(line: &str, expected: Option<&str>) {
+        let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let error = Cli::try_parse_from(&arguments).expect_err("it is no command line");
+        let tip = tip(&error, &arguments);
+        assert_eq!(
+            tip.as_deref().map(|tip| tip.contains(expected.unwrap_or_default())),
+            expected.map(|_| true),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn a_word_of_another_tool_leads_to_ours() {
+        check("relay-mesh whoami", Some("detect-harness"));
+        check("relay-mesh ps", Some("relay-mesh agents"));
+        check("relay-mesh history", Some("relay-mesh log"));
+        check("relay-mesh send bob hi there", Some("in quotes"));
+        check("relay-mesh frobnicate", None);
+        check("relay-mesh send bob --frobnicate", None);
     }
 }

@@ -22,6 +22,7 @@ mod guard;
 mod line_reader;
 mod logging;
 mod machine;
+mod own_path;
 mod pipelines;
 mod render;
 mod retention;
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return arguments::usage(&error, &arguments),
+        Err(error) => return arguments::usage(error, &arguments),
     };
     let is_hook = matches!(cli.command, Command::Hook(_));
     if let Command::Hook(args) = &cli.command {

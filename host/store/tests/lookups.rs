@@ -294,6 +294,24 @@ async fn an_old_entry_is_found_without_a_look_at_what_came_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_term_without_order_is_looked_for_no_further_back_than_it_asks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path(), 1);
+    for number in 0..200 {
+        append(&store, &Line { key: Some(format!("k{number}")), ..numbered(number) }).await;
+    }
+    for number in 0..20 {
+        fs::remove_file(folder.path().join(format!("agents/bob/.inbox.index.{number}"))).expect("removed");
+    }
+    let key = |number: u64| Term::scattered(format!("\"key\":\"k{number}\""));
+    let since = numbered(150).at;
+    assert_eq!(store.find(&log(), &[key(180).since(since)]).await.expect("found").len(), 1);
+    assert_eq!(store.find(&log(), &[key(3).since(since)]).await.expect("found"), []);
+    assert!(!folder.path().join("agents/bob/.inbox.index.7").exists(), "what is older was not looked into");
+    assert_eq!(store.find(&log(), &[key(3)]).await.expect("found").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_segment_that_somebody_removed_hides_itself_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = filled(folder.path(), 40).await;

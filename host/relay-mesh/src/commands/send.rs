@@ -34,7 +34,7 @@ const WAKE_LOOK: Duration = Duration::from_millis(25);
     after_help = "Examples:\n  \
     relay-mesh send bob 'the build is green'\n  \
     relay-mesh send bob@backend 'please review #42' --from alice --priority high --tag review\n  \
-    git diff | relay-mesh send bob --stdin --subject 'what I changed'\n  \
+    git diff | relay-mesh send bob - --subject 'what I changed'\n  \
     relay-mesh send --broadcast --team backend 'deploying in five minutes'\n  \
     relay-mesh send bob done --reply-to 01JD8Z3K5V0000000000000000"
 )]
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     /// The recipient (several with commas; none with --broadcast), then the text
     #[arg(value_names = ["TO", "BODY"], num_args = 0..=2)]
     words: Vec<String>,
-    /// Take the text from standard input
+    /// Take the text from standard input, as `-` in its place does
     #[arg(long)]
     stdin: bool,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
@@ -171,7 +171,7 @@ fn understand(args: &Args) -> Result<(Vec<String>, Option<String>), CommandError
     };
     let recipients =
         recipients.map(|to| to.split(',').map(|name| name.trim().to_owned()).collect()).unwrap_or_default();
-    match (body, args.stdin) {
+    match (body.filter(|body| *body != "-"), args.stdin || body.is_some_and(|body| body == "-")) {
         (Some(_), true) => Err(usage("the text was given twice: as an argument and by `--stdin`")),
         (None, false) => Err(usage("the message has no text")),
         (body, _) => Ok((recipients, body.cloned())),

@@ -12,6 +12,7 @@ use crate::config::Origin;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::own_path::own_path;
 
 /// The name of our MCP server in a harness's settings.
 pub(crate) const SERVER_NAME: &str = "relay-mesh";
@@ -59,7 +60,7 @@ pub(crate) enum Reach {
 /// How a harness must call this installation of relay-mesh.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Installation {
-    /// The program's absolute path.
+    /// The program's absolute path, which lasts.
     pub(crate) program: PathBuf,
     /// The data folder, if the user chose another than the default.
     pub(crate) data_folder: Option<PathBuf>,
@@ -69,7 +70,7 @@ impl Installation {
     /// The current program, with the data folder chosen on this command line. One from a settings file need not be
     /// passed on: the harness's own processes read that file too.
     pub(crate) fn of(context: &Context) -> Result<Installation, CommandError> {
-        let program = std::env::current_exe().map_err(|source| Failure {
+        let program = own_path(context.environment.get("PATH")).map_err(|source| Failure {
             what: "the path of this very program cannot be told".to_owned(),
             hint: Some("start it by its full path".to_owned()),
             exit: Exit::Failure,
