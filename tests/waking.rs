@@ -61,6 +61,12 @@ fn each_way_is_tried_in_order_until_one_works() {
         serde_json::from_slice(&std::fs::read(stage.data.join("wake/trigger")).expect("a file")).expect("JSON");
     assert_eq!((&file["from"], &file["text"], &file["to"]), (&"alice".into(), &"look at #4".into(), &Value::Null));
 
+    // An agent's name alone means that agent, and anything else is a text.
+    let named: Value = serde_json::from_str(&stage.run(&["wake", "bob", "--json"]).stdout).expect("JSON");
+    assert_eq!(named["to"], "bob", "{named}");
+    let text: Value = serde_json::from_str(&stage.run(&["wake", "nobody", "--json"]).stdout).expect("JSON");
+    assert_eq!(text["to"], Value::Null, "{text}");
+
     // A process listens at the socket.
     let listener = UnixListener::bind(stage.home.join("wake.sock")).expect("a socket");
     let heard = thread::spawn(move || {

@@ -135,6 +135,11 @@ pub(crate) async fn crowd_and_signs(core: &Core) -> Result<Vec<PrefetchedAgent>,
     glimpses(core, &[Leaf::Value(HEARTBEAT)]).await
 }
 
+/// The names of all agents, also of those whose record is damaged.
+pub(crate) async fn names(core: &Core) -> Result<Vec<AgentName>, StoreError> {
+    Ok(glimpses(core, &[]).await?.into_iter().map(|glimpse| glimpse.name).collect())
+}
+
 async fn glimpses(core: &Core, beside: &[Leaf<'_>]) -> Result<Vec<PrefetchedAgent>, StoreError> {
     let store = core.shared.as_ref();
     let (mut crowd, mut rest) = (Vec::new(), Vec::new());

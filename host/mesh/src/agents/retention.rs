@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use store::{Durability, StoreError, SwapError};
 
 use crate::agents::presence::is_here;
-use crate::agents::{Agent, presence};
+use crate::agents::{Agent, list, presence};
 use crate::commands::order;
 use crate::core::Core;
-use crate::messages::address;
 use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
 use crate::reservations;
@@ -34,7 +33,7 @@ pub(crate) async fn clean_up_agents(
         .map(|command| command.to)
         .collect();
     let mut cleanup = Vec::new();
-    for name in address::names(core).await? {
+    for name in list::names(core).await? {
         let key = keys::meta(&name);
         let (revision, agent) = match records::load::<Agent>(core.shared.as_ref(), &key).await {
             Ok(Some(found)) => found,

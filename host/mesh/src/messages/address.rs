@@ -58,7 +58,7 @@ pub(crate) async fn resolve(
         (false, Some(mate)) => Ok(mate),
         (true, Some(mate)) => Err(AddressError::Ambiguous { candidates: vec![typed.clone(), mate], address: typed }),
         (false, None) => {
-            let near = near(&typed, &names(core).await?);
+            let near = near(&typed, &agents::list::names(core).await?);
             Err(AddressError::Unknown { address: typed, near })
         }
     }
@@ -67,17 +67,6 @@ pub(crate) async fn resolve(
 async fn exists(core: &Core, remote: &RemoteCache, name: &AgentName) -> Result<bool, store::StoreError> {
     // An unreadable record is an error here, before anything is stored.
     Ok(remote.presence(name, core.machine.now()).is_some() || agents::list::load_agent(core, name).await?.is_some())
-}
-
-pub(crate) async fn names(core: &Core) -> Result<Vec<AgentName>, store::StoreError> {
-    let keys = core.shared.list(&keys::agents()).await?;
-    Ok(keys
-        .iter()
-        .filter_map(|key| match key.segments().collect::<Vec<_>>()[..] {
-            ["agents", name, "meta"] => Key::decode(name).parse().ok(),
-            _ => None,
-        })
-        .collect())
 }
 
 /// The owners of all inboxes, including agents whose records were cleaned up.

@@ -239,7 +239,7 @@ impl Mesh {
         draft.validate()?;
         let sending = self::sending(&self.core, caller, draft)?;
         let mut recipients = Vec::new();
-        for name in address::names(&self.core).await? {
+        for name in agents::list::names(&self.core).await? {
             let Some(agent) = agents::list::load_agent(&self.core, &name).await? else { continue };
             let in_team = audience.team.as_deref().is_none_or(|team| name.team() == Some(team));
             let in_harness =
@@ -496,7 +496,7 @@ pub(crate) async fn known_message(
     }
     let mut owners = recipients_of(core, asker, id).await?;
     if owners.is_empty() && sight == Sight::All {
-        owners = address::names(core).await?;
+        owners = agents::list::names(core).await?;
     }
     for owner in owners {
         if let Some(kept) = kept::one_of(core, &owner, id).await? {

@@ -14,7 +14,6 @@ use crate::commands::Command;
 use crate::commands::order;
 use crate::core::Core;
 use crate::messages::Message;
-use crate::messages::address;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::kept::{self, KeptMessage};
 use crate::messages::outbox;
@@ -116,7 +115,7 @@ async fn stored_status(core: &Core, asker: &Principal, id: MessageId) -> Result<
     }
     let status = histories(core, &owners, id).await?;
     if status.is_none() && asker.is_person() {
-        return histories(core, &address::names(core).await?, id).await;
+        return histories(core, &agents::list::names(core).await?, id).await;
     }
     Ok(status)
 }

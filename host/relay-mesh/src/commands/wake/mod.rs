@@ -17,9 +17,10 @@ use crate::exit::Exit;
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
     relay-mesh wake 'the build is red' --to alice\n  \
+    relay-mesh wake alice\n  \
     relay-mesh wake 'nightly run has ended'\n  \
     relay-mesh wake --method gateway --method file\n\n\
-    With --to the text is sent as a message, over the routes of that agent's harness. If none takes it, and always \
+    With --to, or with an agent's name alone, the text is sent as a message, over the routes of that agent's harness. If none takes it, and always \
     without --to, the methods of your settings follow, each for a while, until one works: a program (`wake.gateway`), \
     a Unix socket (`wake.socket`), the file `wake/trigger`, which `relay-mesh wake install` has systemd watch. \
     Exits with 1 if none worked."

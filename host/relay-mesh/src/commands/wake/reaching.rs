@@ -33,10 +33,15 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         return Err(WakeError::TooLong(text.len()).into());
     }
     let ways = WakeSettings::of(&context.settings);
-    let order = order(args.methods, args.to.as_deref(), &ways)?;
     let open = context.open()?;
+    let (text, to) = match args.to {
+        // Who writes an agent's name alone means that agent.
+        None if is_agent(&open, &text).await? => (String::new(), Some(text)),
+        to => (text, to),
+    };
+    let order = order(args.methods, to.as_deref(), &ways)?;
     let caller = context.principal(&open, args.from).await?;
-    let to = match &args.to {
+    let to = match &to {
         Some(address) => Some(open.mesh.resolve(address, caller.agent()).await?),
         None => None,
     };
@@ -82,6 +87,14 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     open.mesh.note_wake(&wake, shape.method).await;
     context.printer.show(&shape)?;
     Ok(if shape.woken { Exit::Success } else { Exit::Failure })
+}
+
+/// Whether a text is the name of an agent that is known here.
+async fn is_agent(open: &Open, text: &str) -> Result<bool, CommandError> {
+    match text.parse::<AgentName>() {
+        Ok(name) => Ok(open.mesh.agent(&name).await?.is_some()),
+        Err(_) => Ok(false),
+    }
 }
 
 /// The methods to try, in order.

@@ -51,8 +51,9 @@ fn scarce(left: u64, path: &str) -> Finding {
     }
 }
 
-/// Folders whose content nobody misses: notes for waking, and sessions that ended. A year of them is not worth reading.
-const DISPOSABLE: [&str; 3] = ["wakes", "ended", SET_ASIDE];
+/// Folders whose content nobody misses: notes for waking, sessions that ended, and locks. A year of them is not worth
+/// reading.
+const DISPOSABLE: [&str; 5] = ["wakes", "ended", "deliveries", "running", SET_ASIDE];
 /// The folder for damaged values.
 const SET_ASIDE: &str = "damaged";
 
