@@ -19,6 +19,8 @@ use crate::records;
 const UNREAD: [u64; 2] = [1_000, 10_000];
 /// How many sessions are on record.
 const SESSIONS: [u64; 2] = [0, 50_000];
+/// The longest time in which sessions that ended are put away.
+const PUT_AWAY_WITHIN: Duration = Duration::from_secs(60);
 /// How many messages a server delivers while it is watched.
 const SENT: usize = 30;
 /// By how much the cost of one may grow.
@@ -138,6 +140,12 @@ fn serving(place: &Place, sessions: u64) -> Result<f64, Failure> {
     let mut serve = place.relay(&["serve", "--http", &format!("127.0.0.1:{port}")]);
     serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let server = Running(serve.spawn()?);
+    calm(&server)?;
+    // Each delivery round puts some of those that ended away; what is measured begins when that is over.
+    let began = Instant::now();
+    while sessions > 0 && std::fs::read_dir(&folder)?.count() > SENT && began.elapsed() < PUT_AWAY_WITHIN {
+        programs::output(&mut place.relay(&["send", "reader", "one more round"]), "")?;
+    }
     calm(&server)?;
     let before = processor_time(server.0.id())?;
     for number in 0..SENT {
