@@ -294,6 +294,22 @@ async fn an_old_entry_is_found_without_a_look_at_what_came_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_catalog_does_not_grow_with_what_was_deleted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = filled(folder.path(), 200).await;
+    let catalog = || fs::metadata(folder.path().join("agents/bob/.inbox.index.all")).expect("a catalog").len();
+    let before = catalog();
+    for number in 200..1_000 {
+        append(&store, &numbered(number)).await;
+        if number % 100 == 0 {
+            let end = store.end(&log()).await.expect("an end");
+            store.retire(&log(), end).await.expect("retired");
+        }
+    }
+    assert!(catalog() <= before, "{} after {before}", catalog());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_term_without_order_is_looked_for_no_further_back_than_it_asks() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = open(folder.path(), 1);

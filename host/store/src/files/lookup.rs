@@ -309,12 +309,12 @@ impl Log {
         Ok(index)
     }
 
-    /// Adds a segment to the catalog. A lookup does so if this fails.
-    fn note_in_catalog(&self, number: u64, header: &Header, rule: &dyn IndexRule) -> io::Result<()> {
+    /// Adds a segment to the catalog, and leaves those before `first` out. A lookup does so if this fails.
+    fn note_in_catalog(&self, number: u64, header: &Header, rule: &dyn IndexRule, first: u64) -> io::Result<()> {
         let path = self.paths.catalog();
         let mut catalog = Catalog::read(&path, rule.version());
         catalog.add(number, header);
-        catalog.write(&path, rule.version(), 0)
+        catalog.write(&path, rule.version(), first)
     }
 
     /// Builds the index of the segment that was just sealed, while its bytes are still in memory. A lookup builds it if
@@ -325,7 +325,8 @@ impl Log {
             Ok(segments) => match segments.iter().rposition(|segment| matches!(segment, Segment::Sealed { .. })) {
                 Some(place) => executor::may_block(|| {
                     let Some((_, index)) = self.index_of(&segments, place, rule)? else { return Ok(()) };
-                    self.note_in_catalog(segments[place].number(), &index.header, rule)
+                    let first = segments.first().map_or(0, Segment::number);
+                    self.note_in_catalog(segments[place].number(), &index.header, rule, first)
                 }),
                 None => Ok(()),
             },
