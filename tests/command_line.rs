@@ -32,6 +32,17 @@ macro_rules! check {
 }
 
 #[test]
+fn a_dash_in_the_place_of_the_text_is_standard_input() {
+    let stage = stage();
+    stage.relay_ok(&["register", "dash"]);
+    stage.relay(&["send", "dash", "-"]).input("from a pipe").succeed();
+    let read = stage.relay_ok(&["read", "--agent", "dash", "--unread", "--peek"]);
+    assert!(read.contains("from a pipe"), "{read}");
+    let twice = stage.relay(&["send", "dash", "text", "--stdin"]).input("from a pipe").run();
+    assert_eq!(twice.code, Some(2), "{twice:?}");
+}
+
+#[test]
 fn two_shells_talk() {
     let stage = stage();
     let mut told = String::new();
