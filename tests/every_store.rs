@@ -6,8 +6,8 @@ use std::fs::{self, OpenOptions};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use test_support::{Place, Stage, StdioClient, wait_for};
+use serde_json::json;
+use test_support::{Place, Stage, StdioClient, bodies, wait_for};
 
 test_support::on_every_store! { env!("CARGO_BIN_EXE_relay-mesh");
     acknowledging_five_times_the_mail_costs_five_times,
@@ -26,9 +26,19 @@ fn registered(client: &mut StdioClient, name: &str) {
     assert_eq!(answer.structured["name"], name, "{answer:?}");
 }
 
-fn bodies(mail: &Value) -> Vec<String> {
-    let messages = mail["messages"].as_array().cloned().unwrap_or_default();
-    messages.iter().map(|message| message["body"].as_str().unwrap_or_default().to_owned()).collect()
+fn alice_and_bob(stage: &Stage) {
+    for agent in ["alice", "bob"] {
+        stage.relay_ok(&["register", agent]);
+    }
+}
+
+/// Bob has read six messages of alice's.
+fn six_messages_are_read(stage: &Stage) {
+    alice_and_bob(stage);
+    for number in 0..6 {
+        stage.relay_ok(&["send", "bob", &number.to_string(), "--from", "alice"]);
+    }
+    stage.relay_ok(&["read", "--agent", "bob", "--unread", "--mark-read"]);
 }
 
 /// Processor time of a process, in ticks of ten milliseconds.
@@ -110,13 +120,7 @@ fn a_session_is_served_at_the_same_cost_beside_thousands_that_ended(place: &mut 
 /// 24.4. A cursor whose log is gone is worth nothing, and no loop waits for what cannot come.
 fn receipts_that_are_gone_stall_nobody(place: &mut Place) {
     let stage = &place.stage;
-    for agent in ["alice", "bob"] {
-        stage.relay_ok(&["register", agent]);
-    }
-    for number in 0..6 {
-        stage.relay_ok(&["send", "bob", &number.to_string(), "--from", "alice"]);
-    }
-    stage.relay_ok(&["read", "--agent", "bob", "--unread", "--mark-read"]);
+    six_messages_are_read(stage);
     match place.servers.first() {
         None => fs::remove_file(stage.data.join("agents/bob/receipts.jsonl")).expect("it was there"),
         Some(server) => {
@@ -180,13 +184,7 @@ fn what_is_damaged_costs_itself_alone(place: &mut Place) {
 /// 24.7. What was acknowledged stays so when the newest messages are gone.
 fn an_inbox_that_lost_its_newest_messages_shows_nothing_again(place: &mut Place) {
     let stage = &place.stage;
-    for agent in ["alice", "bob"] {
-        stage.relay_ok(&["register", agent]);
-    }
-    for number in 0..6 {
-        stage.relay_ok(&["send", "bob", &number.to_string(), "--from", "alice"]);
-    }
-    stage.relay_ok(&["read", "--agent", "bob", "--unread", "--mark-read"]);
+    six_messages_are_read(stage);
     for _ in 0..2 {
         match place.servers.first() {
             None => {
@@ -244,9 +242,7 @@ fn a_lost_race_reaches_nobody(place: &mut Place) {
 /// 24.11. The log's order is the order, not the senders' clocks.
 fn mail_is_listed_in_the_order_in_which_it_came_whatever_the_clocks_said(place: &mut Place) {
     let stage = &place.stage;
-    for agent in ["alice", "bob"] {
-        stage.relay_ok(&["register", agent]);
-    }
+    alice_and_bob(stage);
     for (body, wrong_by) in [("one", "7200"), ("two", "-7200"), ("three", "3600"), ("four", "0")] {
         stage.relay(&["send", "bob", body, "--from", "alice"]).env("RELAY_TEST_CLOCK_WRONG_BY", wrong_by).succeed();
     }
@@ -256,9 +252,7 @@ fn mail_is_listed_in_the_order_in_which_it_came_whatever_the_clocks_said(place: 
 /// 24.12. A folder that was renamed is the same repository.
 fn a_repository_whose_folder_is_renamed_keeps_its_reservations(place: &mut Place) {
     let stage = &place.stage;
-    for agent in ["alice", "bob"] {
-        stage.relay_ok(&["register", agent]);
-    }
+    alice_and_bob(stage);
     let (before, after) = (stage.home.join("before"), stage.home.join("after"));
     fs::create_dir(&before).expect("the home is writable");
     test_support::Program::new("git").args(["init", "-q"]).within(&before).succeed();
@@ -276,9 +270,7 @@ fn a_full_store_says_so_and_its_mail_can_be_read(place: &mut Place) {
     if place.servers.is_empty() {
         return on_a_full_disk(stage);
     }
-    for agent in ["alice", "bob"] {
-        stage.relay_ok(&["register", agent]);
-    }
+    alice_and_bob(stage);
     stage.relay_ok(&["send", "bob", "before", "--from", "alice"]);
     let server = &place.servers[0];
     let may_hold = |bytes: i64| {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use test_support::{NatsServer, Stage};
+use test_support::{NatsServer, Stage, bodies};
 
 /// Random enough, and the same in each run.
 struct Dice(u64);
@@ -16,10 +16,8 @@ impl Dice {
     }
 }
 
-fn bodies(told: &str) -> Vec<String> {
-    let mail: Value = serde_json::from_str(told).expect("JSON");
-    let messages = mail["messages"].as_array().cloned().unwrap_or_default();
-    messages.iter().map(|message| message["body"].as_str().unwrap_or_default().to_owned()).collect()
+fn told(stage: &Stage, arguments: &[&str]) -> Value {
+    serde_json::from_str(&stage.relay_ok(arguments)).expect("JSON")
 }
 
 #[test]
@@ -51,7 +49,7 @@ fn processes_that_begin_at_the_cursor_know_what_is_open_and_what_is_not() {
                 // The newest are read, and older ones stay open.
                 let last = (1 + dice.below(2)).to_string();
                 let read = ["read", "--agent", "bob", "--unread", "--mark-read", "--last", &last, "--json"];
-                for body in bodies(&stage.relay_ok(&read)) {
+                for body in bodies(&told(&stage, &read)) {
                     let number: u64 = body.parse().expect("a number");
                     let (_, open) = mail.get_mut(&number).expect("a message that was sent");
                     assert!(std::mem::replace(open, false), "step {step}: {number} was read before");
@@ -66,7 +64,7 @@ fn processes_that_begin_at_the_cursor_know_what_is_open_and_what_is_not() {
             }
         }
         let unread =
-            bodies(&stage.relay_ok(&["read", "--agent", "bob", "--unread", "--peek", "--last", "100", "--json"]));
+            bodies(&told(&stage, &["read", "--agent", "bob", "--unread", "--peek", "--last", "100", "--json"]));
         let open: Vec<String> =
             mail.iter().filter(|(_, (_, open))| *open).map(|(number, _)| number.to_string()).collect();
         assert_eq!(unread, open, "step {step}");

@@ -1,5 +1,5 @@
 //! Runs over MCP, end to end: the tools of the groups `runners` and `runs` against the real binary, how each harness is
-//! told of the server, and two harnesses that call each other by it. Nothing of a run is left, whoever goes away first.
+//! told of the server, and two harnesses that call each other by it. Nothing of a run is left, whichever side goes away first.
 
 use std::path::Path;
 
@@ -183,7 +183,7 @@ fn changes_are_reviewed_over_mcp() {
     assert_eq!(client.close(), Some(0));
 }
 
-/// A wrapper that gives a harness the scripted model although whoever starts it passes no variables on.
+/// A wrapper that gives a harness the scripted model although the program that starts it passes no variables on.
 fn wrapped(program: &Path, environment: &[(String, String)]) -> String {
     let exports: String = environment
         .iter()

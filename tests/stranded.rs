@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use serde_json::{Value, json};
-use test_support::{Place, StdioClient, wait_for};
+use serde_json::json;
+use test_support::{Place, StdioClient, bodies, wait_for};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relay-mesh");
 
@@ -12,11 +12,6 @@ fn registered(client: &mut StdioClient, name: &str) -> String {
     let answer = client.call("register_agent", json!({ "name": name }));
     assert!(!answer.failed, "{answer:?}");
     answer.structured["name"].as_str().expect("a name").to_owned()
-}
-
-fn bodies(mail: &Value) -> Vec<String> {
-    let messages = mail["messages"].as_array().cloned().unwrap_or_default();
-    messages.iter().map(|message| message["body"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 /// A session ends while mail waits for it. One verb takes that mail, and each dead end on the way names the verb.

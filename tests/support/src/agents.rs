@@ -26,6 +26,12 @@ pub fn unread(stage: &Stage, name: &str) -> Vec<String> {
     messages.iter().map(ToString::to_string).collect()
 }
 
+/// The texts of a list of messages, in its order.
+pub fn bodies(mail: &Value) -> Vec<String> {
+    let messages = mail["messages"].as_array().cloned().unwrap_or_default();
+    messages.iter().map(|message| message["body"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
 fn agent(stage: &Stage, name: &str) -> Option<Value> {
     listed(stage).into_iter().find(|agent| agent["name"] == name)
 }

@@ -29,7 +29,7 @@ mod terminal;
 mod transcript;
 mod waiting;
 
-pub use agents::{agents, presence_of, session_of, unread};
+pub use agents::{agents, bodies, presence_of, session_of, unread};
 pub use claude_code::{ClaudeCode, Conversation, Headless};
 pub use client::{Client, Seat};
 pub use codex::{AppServer, Codex, Trust};

@@ -277,22 +277,20 @@ async fn send_message(
     let messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
     let Enveloped { text, taken, cut } = envelope(&messages, route.max_bytes as usize);
     let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
-    fetch::release(core, rest).await.map_err(store_fault)?;
+    fetch::release(core, rest).await?;
     let lease = lease.cutting(cut);
     let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
     let mail = Mail { ids: lease.messages.clone(), text, priority };
     let sent = match harness.deliver(session, &route.name, &mail).await {
         Ok(sent) => sent,
         Err(error) => {
-            fetch::release(core, lease).await.map_err(store_fault)?;
+            fetch::release(core, lease).await?;
             return Ok(Some(Err(error)));
         }
     };
     let delivered = wait_for_proof(harness, session, route, sent).await;
     if delivered.status.settles() {
-        fetch::confirm(core, inboxes, &lease, delivered.status, &route.name, evidence(&delivered))
-            .await
-            .map_err(store_fault)?;
+        fetch::confirm(core, inboxes, &lease, delivered.status, &route.name, evidence(&delivered)).await?;
         return Ok(None);
     }
     // The harness may still show what it took, so the lease is kept until it expires: no other route may show it
@@ -319,16 +317,6 @@ async fn wait_for_proof(harness: &dyn Harness, session: &Session, route: &Route,
         }
     }
     best
-}
-
-/// Unwraps the store's error from a verb that can fail in no other way.
-fn store_fault(error: crate::FetchError) -> StoreError {
-    match error {
-        crate::FetchError::Store(error) => error,
-        unknown @ crate::FetchError::Unknown { .. } => {
-            StoreError::Damaged { what: "the inbox".to_owned(), why: unknown.to_string() }
-        }
-    }
 }
 
 fn evidence(delivered: &Delivered) -> Option<serde_json::Value> {

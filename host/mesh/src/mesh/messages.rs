@@ -22,7 +22,7 @@ impl Mesh {
 
     /// Gives up a lease: its messages will not be presented after all.
     pub async fn release(&self, claim: Lease) -> Result<(), FetchError> {
-        fetch::release(&self.core, claim).await
+        Ok(fetch::release(&self.core, claim).await?)
     }
 
     /// Notes that the leased messages were presented; the receipts record `route` and `evidence`. Also notes the chain
@@ -34,7 +34,7 @@ impl Mesh {
         route: &str,
         evidence: Option<serde_json::Value>,
     ) -> Result<(), FetchError> {
-        fetch::confirm(&self.core, &self.inboxes, claim, status, route, evidence).await
+        Ok(fetch::confirm(&self.core, &self.inboxes, claim, status, route, evidence).await?)
     }
 
     /// Takes an agent's mail and leases it to the caller for presentation.
@@ -52,7 +52,7 @@ impl Mesh {
         route: &str,
         evidence: Option<serde_json::Value>,
     ) -> Result<bool, FetchError> {
-        fetch::confirm_late(&self.core, &self.inboxes, agent, id, status, route, evidence).await
+        Ok(fetch::confirm_late(&self.core, &self.inboxes, agent, id, status, route, evidence).await?)
     }
 
     /// Acknowledges messages. If one id is unknown, acknowledges none.

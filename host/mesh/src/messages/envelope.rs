@@ -207,7 +207,7 @@ pub(crate) fn one_line(text: &str) -> String {
 
 /// Makes text unable to open or close an envelope, or to speak in a harness's place. The `<` of anything that might be
 /// read as our tag or as one that harnesses put around their own words is escaped, however the tag is cased, spaced or
-/// itself escaped. Control characters and those that nobody sees are dropped.
+/// itself escaped. Control characters and invisible ones are dropped.
 ///
 /// The `<` is escaped twice. Gemini CLI writes `&lt;` for every `<` of a hook's text, so our own tags arrive
 /// there as `&lt;`, and a peer's text must still differ from them.
@@ -252,7 +252,7 @@ fn names_tag(rest: &str) -> bool {
     TAGS.iter().any(|tag| begins(tag))
 }
 
-/// The text without characters that nobody sees: they turn the direction of text around, or hide words from a person
+/// The text without invisible characters: they turn the direction of text around, or hide words from a person
 /// that a model reads. Those that join letters and pictures stay where they can: after a character outside of ASCII.
 fn visible(text: &str) -> Cow<'_, str> {
     let hides = |c: char| {

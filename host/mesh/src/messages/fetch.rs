@@ -264,7 +264,7 @@ pub(crate) async fn confirm(
     status: DeliveryStatus,
     route: &str,
     evidence: Option<serde_json::Value>,
-) -> Result<(), FetchError> {
+) -> Result<(), StoreError> {
     let event = Event::Status { status, route: route.to_owned(), evidence };
     inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?;
     note_cut(core, lease).await?;
@@ -285,7 +285,7 @@ pub(crate) async fn confirm_late(
     status: DeliveryStatus,
     route: &str,
     evidence: Option<serde_json::Value>,
-) -> Result<bool, FetchError> {
+) -> Result<bool, StoreError> {
     let trace = {
         let inbox = inboxes.of(agent);
         let mut inbox = inbox.lock().await;
@@ -299,9 +299,9 @@ pub(crate) async fn confirm_late(
     Ok(true)
 }
 
-pub(crate) async fn release(core: &Core, lease: Lease) -> Result<(), FetchError> {
+pub(crate) async fn release(core: &Core, lease: Lease) -> Result<(), StoreError> {
     let event = Event::Released { lease: lease.id };
-    Ok(inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?)
+    inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await
 }
 
 pub(crate) async fn acknowledge(

@@ -17,7 +17,7 @@ use crate::messages::receipt::{Event, Receipt};
 use crate::names::{AgentName, MessageId};
 use crate::ports::data_files::DataFiles;
 use crate::ports::machine::Instant;
-use crate::sessions::{record, retention as values};
+use crate::sessions::record;
 use crate::storage::old::{self, OldPart};
 use crate::storage::{keys, records};
 
@@ -229,7 +229,7 @@ async fn forget_without_record(core: &Core, name: &AgentName) -> Result<(), Stor
     }
     for key in [keys::cursor(name), keys::known(name)] {
         if let Some(value) = store.get(&key).await? {
-            values::removed(store, &key, value.revision).await?;
+            records::remove_if(store, &key, value.revision, Durability::Process).await?;
         }
     }
     Ok(())

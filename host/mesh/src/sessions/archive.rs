@@ -30,7 +30,7 @@ async fn moved_away(core: &Core, revision: Revision, record: &SessionRecord) -> 
         Err(SwapError::Changed { .. }) => return Ok(()),
         Err(SwapError::Store(error)) => return Err(error),
     }
-    retention::removed(store, &keys::session(&record.session), revision).await.map(drop)
+    records::remove_if(store, &keys::session(&record.session), revision, Durability::Process).await.map(drop)
 }
 
 /// Moves the record of an ended session back among the live ones. Returns whether there is one there now.
@@ -43,6 +43,6 @@ pub(crate) async fn bring_back(core: &Core, session: &SessionRef) -> Result<bool
         Ok(_) | Err(SwapError::Changed { .. }) => {}
         Err(SwapError::Store(error)) => return Err(error),
     }
-    retention::removed(store, &ended, value.revision).await?;
+    records::remove_if(store, &ended, value.revision, Durability::Process).await?;
     Ok(true)
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use store::{Durability, Key, Revision, Store, StoreError, SwapError};
+use store::{Durability, Key, Revision, StoreError};
 
 use crate::agents::list::crowd_and_signs;
 use crate::cleanup::{DryRun, RecordKind, Tally};
@@ -45,7 +45,9 @@ pub(crate) async fn clean_up_sessions(
             continue;
         }
         let Some(value) = core.local.get(&key).await?.filter(|value| value.revision == revision) else { continue };
-        if dry_run == DryRun::Yes || removed(core.local.as_ref(), &key, revision).await? {
+        if dry_run == DryRun::Yes
+            || records::remove_if(core.local.as_ref(), &key, revision, Durability::Process).await?
+        {
             tally.add(RecordKind::Sessions, Amount { count: 1, bytes: value.bytes.len() as u64 });
             forget_wake_file(core, &session, (dry_run, files), tally).await?;
         }
@@ -190,19 +192,10 @@ pub(crate) async fn remove_one(
     tally: &mut Tally,
 ) -> Result<(), StoreError> {
     let bytes = core.local.get(key).await?.map_or(0, |value| value.bytes.len() as u64);
-    if dry_run == DryRun::Yes || removed(core.local.as_ref(), key, revision).await? {
+    if dry_run == DryRun::Yes || records::remove_if(core.local.as_ref(), key, revision, Durability::Process).await? {
         tally.add(kind, Amount { count: 1, bytes });
     }
     Ok(())
-}
-
-/// Removes a value; false if it changed since that revision.
-pub(crate) async fn removed(store: &dyn Store, key: &Key, revision: Revision) -> Result<bool, StoreError> {
-    match store.swap(key, Some(revision), None, Durability::Process).await {
-        Ok(_) => Ok(true),
-        Err(SwapError::Changed { .. }) => Ok(false),
-        Err(SwapError::Store(error)) => Err(error),
-    }
 }
 
 /// A record of this machine; none if it is gone or damaged. What is damaged is kept for `status` to name.

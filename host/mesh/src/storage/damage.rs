@@ -2,7 +2,7 @@
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde::de::DeserializeOwned;
-use store::{Durability, Key, Revision, StoreError, SwapError};
+use store::{Durability, Key, Revision, StoreError};
 
 use crate::agents::Agent;
 use crate::agents::presence::Heartbeat;
@@ -70,8 +70,5 @@ fn fault(key: &Key, bytes: &[u8]) -> Option<String> {
 
 /// Takes a damaged record away, unless it was changed meanwhile. Another machine's is its own to take away.
 pub(crate) async fn remove(core: &Core, record: &DamagedRecord) -> Result<(), StoreError> {
-    match core.shared.swap(&record.key, Some(record.revision), None, Durability::Synced).await {
-        Ok(_) | Err(SwapError::Changed { .. }) => Ok(()),
-        Err(SwapError::Store(error)) => Err(error),
-    }
+    records::remove_if(core.shared.as_ref(), &record.key, record.revision, Durability::Synced).await.map(drop)
 }

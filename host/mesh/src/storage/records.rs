@@ -66,6 +66,20 @@ where
     })
 }
 
+/// Removes a value; false if it changed since that revision.
+pub(crate) async fn remove_if(
+    store: &dyn Store,
+    key: &Key,
+    revision: Revision,
+    durability: Durability,
+) -> Result<bool, StoreError> {
+    match store.swap(key, Some(revision), None, durability).await {
+        Ok(_) => Ok(true),
+        Err(SwapError::Changed { .. }) => Ok(false),
+        Err(SwapError::Store(error)) => Err(error),
+    }
+}
+
 /// Appends one record to a log, wherever the log ends.
 pub(crate) async fn append<T: Serialize + Sync>(
     store: &dyn Store,

@@ -132,7 +132,7 @@ impl Shared {
         let evidence = permission::of_client(&self.context, &self.open, &runs, caller);
         let (folder, record) = reviews::begin::begin(&self.context, &self.open, &evidence, request).await?;
         begin::work_beside(&self.context, record.id)?;
-        // The one that works on it says so, so that nobody takes the review for an abandoned one.
+        // The one that works on it says so, so that the review is not taken for an abandoned one.
         begin::taken_over(&self.open, || Ok(folder.record()?.supervisor)).await?;
         Ok(record.id)
     }

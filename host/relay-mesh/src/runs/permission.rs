@@ -24,7 +24,7 @@ impl Evidence {
     }
 }
 
-/// Works out who asks through a client of one of our servers. Over MCP it is a model that asks, whoever started its
+/// Works out who asks through a client of one of our servers. Over MCP it is a model that asks, no matter who started its
 /// client, so a caller without an agent may nothing. What is above this process is above the client that started it; a
 /// server of many clients is below none of them.
 pub(crate) fn of_client(context: &Context, open: &Open, runs: &Runs, caller: &Principal) -> Evidence {
