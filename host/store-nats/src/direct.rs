@@ -173,6 +173,16 @@ pub(crate) async fn first(
     }
 }
 
+/// The message with a sequence. The outer option is none if the leader has to be asked: a lagging copy may lack it.
+pub(crate) async fn at(connection: &Connection, stream: &Stream, sequence: u64) -> Option<Option<StreamMessage>> {
+    let answers = answers(connection, stream).await;
+    if answers == Answers::Nobody {
+        return None;
+    }
+    let ask = stream.direct_get_builder().sequence(sequence.max(1)).send();
+    one(connection, stream, ask.await).filter(|message| message.is_some() || answers == Answers::Leader)
+}
+
 fn one(
     connection: &Connection,
     stream: &Stream,

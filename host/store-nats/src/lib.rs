@@ -105,6 +105,10 @@ impl Store for NatsStore {
         reading::read(&self.connection, log, from, limit).await
     }
 
+    async fn entries_at(&self, log: &Key, at: &[Position]) -> Result<Vec<Entry>, StoreError> {
+        reading::entries_at(&self.connection, log, at).await
+    }
+
     async fn find(&self, log: &Key, terms: &[Term]) -> Result<Vec<Entry>, StoreError> {
         finding::find(&self.connection, log, terms).await
     }

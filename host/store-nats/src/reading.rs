@@ -1,10 +1,11 @@
 //! Reads a log from a position on, several messages per request if that cannot miss one.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::Stream;
+use futures::{StreamExt, TryStreamExt};
 use store::{Batch, Damage, Entry, Key, Position, StoreError, backend};
 
 use crate::connection::Connection;
@@ -40,23 +41,18 @@ pub(crate) async fn read(
         None => floor_of(connection, log).await?.0,
     };
     loop {
-        let lines: Vec<&[u8]> = message.payload.split(|byte| *byte == b'\n').collect();
-        for (index, line) in lines.iter().enumerate() {
-            let at = position(message.sequence, index as u64);
-            let next = if index + 1 == lines.len() { after(message.sequence) } else { Position(at.0 + 1) };
-            if at < from.max(floor) {
-                continue;
+        for part in parts(connection, log, &message, from.max(floor)).await? {
+            match part {
+                Part::Entry(entry) if bytes >= limit && !batch.entries.is_empty() => {
+                    batch.next = entry.at;
+                    return Ok(batch);
+                }
+                Part::Entry(entry) => {
+                    bytes += entry.bytes.len();
+                    batch.entries.push(entry);
+                }
+                Part::Damage(damage) => batch.damage.push(damage),
             }
-            let counts = backend::check_entry(line).is_ok() && may_speak(connection, log, &message, line).await?;
-            if !counts {
-                batch.damage.push(Damage { at, bytes: line.len() as u64 });
-            } else if bytes >= limit && !batch.entries.is_empty() {
-                return Ok(batch);
-            } else {
-                bytes += line.len();
-                batch.entries.push(Entry { at, next, bytes: line.to_vec() });
-            }
-            batch.next = next;
         }
         batch.next = after(message.sequence);
         if bytes >= limit && messages.must_ask() {
@@ -70,6 +66,76 @@ pub(crate) async fn read(
             }
         }
     }
+}
+
+/// An entry of a message, or a line that is none.
+enum Part {
+    Entry(Entry),
+    Damage(Damage),
+}
+
+/// What a message holds at a position and after it.
+async fn parts(
+    connection: &Connection,
+    log: &Key,
+    message: &StreamMessage,
+    from: Position,
+) -> Result<Vec<Part>, StoreError> {
+    let lines: Vec<&[u8]> = message.payload.split(|byte| *byte == b'\n').collect();
+    let mut parts = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let at = position(message.sequence, index as u64);
+        if at < from {
+            continue;
+        }
+        let next = if index + 1 == lines.len() { after(message.sequence) } else { Position(at.0 + 1) };
+        let counts = backend::check_entry(line).is_ok() && may_speak(connection, log, message, line).await?;
+        parts.push(match counts {
+            true => Part::Entry(Entry { at, next, bytes: line.to_vec() }),
+            false => Part::Damage(Damage { at, bytes: line.len() as u64 }),
+        });
+    }
+    Ok(parts)
+}
+
+/// How many messages are asked for at once, each by its sequence.
+const AT_ONCE: usize = 32;
+
+/// Reads the entries at some positions. Each message is asked for by its sequence: a request for several counts all
+/// that follow, so it costs more the longer the log is.
+pub(crate) async fn entries_at(connection: &Connection, log: &Key, at: &[Position]) -> Result<Vec<Entry>, StoreError> {
+    if at.is_empty() {
+        return Ok(Vec::new());
+    }
+    let stream = connection.logs().await?;
+    let subjects = writers_of(connection, log).await?.filter(connection, log);
+    let floor = floor_of(connection, log).await?.0;
+    let sequences: BTreeSet<u64> = at.iter().map(|at| place(*at).0).collect();
+    let messages = futures::stream::iter(sequences).map(|sequence| message_at(connection, &stream, log, sequence));
+    let messages: Vec<Option<StreamMessage>> = messages.buffered(AT_ONCE).try_collect().await?;
+    let mut found = Vec::new();
+    for message in messages.into_iter().flatten().filter(|message| subjects::includes(&subjects, &message.subject)) {
+        let parts = parts(connection, log, &message, floor).await?;
+        found.extend(parts.into_iter().filter_map(|part| match part {
+            Part::Entry(entry) => at.contains(&entry.at).then_some(entry),
+            Part::Damage(_) => None,
+        }));
+    }
+    Ok(found)
+}
+
+/// The message with a sequence, of whichever log; none if it is gone.
+async fn message_at(
+    connection: &Connection,
+    stream: &Stream,
+    log: &Key,
+    sequence: u64,
+) -> Result<Option<StreamMessage>, StoreError> {
+    if let Some(message) = direct::at(connection, stream, sequence).await {
+        return Ok(message);
+    }
+    let ask = || stream.raw_message_builder().sequence(sequence).send();
+    found(log, again_if_late(ask).await)
 }
 
 /// How many messages of the stream the first look back covers. Other logs' messages are among them.

@@ -76,6 +76,18 @@ pub(crate) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
     text
 }
 
+/// Whether a subject is one of these, in which a `*` stands for any token.
+pub(crate) fn includes(filter: &str, subject: &str) -> bool {
+    let (mut wanted, mut found) = (filter.split('.'), subject.split('.'));
+    loop {
+        match (wanted.next(), found.next()) {
+            (None, None) => return true,
+            (Some(wanted), Some(found)) if wanted == "*" || wanted == found => {}
+            _ => return false,
+        }
+    }
+}
+
 /// A log, by any machine.
 pub(crate) fn any_of_log(options: &NatsOptions, log: &Key) -> String {
     of_log(options, "*", log)
@@ -189,6 +201,19 @@ fn root(options: &NatsOptions) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_star_stands_for_one_token() {
+        for (filter, subject, is_one) in [
+            ("relay.*.agents.bob.inbox", "relay.one.agents.bob.inbox", true),
+            ("relay.one.agents.bob.inbox", "relay.two.agents.bob.inbox", false),
+            ("relay.*.agents.bob.inbox", "relay.one.agents.bob.receipts", false),
+            ("relay.*.agents", "relay.one.agents.bob", false),
+            ("relay.*.agents.bob", "relay.one.agents", false),
+        ] {
+            assert_eq!(includes(filter, subject), is_one, "{filter} {subject}");
+        }
+    }
 
     #[test]
     fn keys_become_subjects_and_come_back() {

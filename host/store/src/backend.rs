@@ -2,6 +2,8 @@
 //! faster way.
 
 pub use crate::children::{Gathered, by_key as children_by_key, hand_on};
+use std::collections::BTreeSet;
+
 use crate::{Batch, Entry, Key, Moved, Position, Store, StoreError, Term};
 
 /// The longest entry, in bytes. A message's body is at most 256 KiB, which JSON escapes may lengthen sixfold.
@@ -39,6 +41,20 @@ pub async fn nothing_to_move<S: Store + ?Sized>(store: &S, home: &Key) -> Result
 
 /// How much of a log is read at a time.
 const STEP: usize = 1 << 20;
+
+/// Reads each of some entries by itself.
+pub async fn entries_one_by_one<S: Store + ?Sized>(
+    store: &S,
+    log: &Key,
+    at: &[Position],
+) -> Result<Vec<Entry>, StoreError> {
+    let mut found = Vec::new();
+    for at in at.iter().collect::<BTreeSet<_>>() {
+        let batch = store.read(log, *at, 1).await?;
+        found.extend(batch.entries.into_iter().take(1).filter(|entry| entry.at == *at));
+    }
+    Ok(found)
+}
 
 /// Finds entries by reading the whole log.
 pub async fn find_by_reading<S: Store + ?Sized>(

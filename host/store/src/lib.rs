@@ -173,6 +173,11 @@ pub trait Store: Send + Sync + 'static {
     /// retired segments reads from the first kept entry; an absent log reads as empty.
     async fn read(&self, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError>;
 
+    /// The entries at these positions, in the order of the log. One that is gone or damaged is left out.
+    async fn entries_at(&self, log: &Key, at: &[Position]) -> Result<Vec<Entry>, StoreError> {
+        backend::entries_one_by_one(self, log, at).await
+    }
+
     /// The identities of what this process has opened. Empty for a store that is a folder: what remembers it is in it.
     fn identities(&self) -> Vec<StoreIdentity> {
         Vec::new()

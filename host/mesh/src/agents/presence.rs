@@ -210,7 +210,7 @@ pub(crate) async fn waiting(core: &Core, inboxes: &Inboxes, name: &AgentName) ->
     let inbox = inboxes.of(name);
     let mut inbox = inbox.lock().await;
     inbox.refresh(core.shared.as_ref(), name).await?;
-    Ok(inbox.unsettled.len())
+    Ok(inbox.open.len())
 }
 
 /// Notes a heartbeat of an agent without a session.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use store::{Durability, StoreError};
+use store::{Durability, Revision, StoreError};
 
 use crate::agents;
 use crate::agents::presence::Heartbeat;
@@ -61,6 +61,33 @@ async fn tell_of(core: &Core, record: &SessionRecord) -> Result<(), StoreError> 
     records::update(core.local.as_ref(), &keys::session(&record.session), Durability::Process, note).await
 }
 
+/// Puts the record of a session that has ended away, after other machines were told: what is put away, nobody tells
+/// of any more. Where they cannot be told, the record stays. Returns whether they could.
+pub(crate) async fn tell_of_end(core: &Core, revision: Revision, record: &SessionRecord) -> bool {
+    match told_of_end(core, revision, record).await {
+        Ok(Some((revision, told))) => archive::put_away(core, revision, &told).await,
+        Ok(None) => {}
+        Err(error) => {
+            tracing::debug!(%error, session = %record.session.id, "its end is not reported yet");
+            return false;
+        }
+    }
+    true
+}
+
+/// The record as it is once other machines know of the end; none if it is gone.
+async fn told_of_end(
+    core: &Core,
+    revision: Revision,
+    record: &SessionRecord,
+) -> Result<Option<(Revision, SessionRecord)>, StoreError> {
+    if !core.topology.has_other_machines() || record.agent.is_none() {
+        return Ok(Some((revision, record.clone())));
+    }
+    tell_of(core, record).await?;
+    records::load(core.local.as_ref(), &keys::session(&record.session)).await
+}
+
 /// Writes heartbeats for the sessions that a process serves, and reports those that ended.
 pub(crate) async fn keep_telling(core: &Core, connections: &Connections, served: &Served) {
     let mut tick = tokio::time::interval(BETWEEN_SIGNS);
@@ -81,13 +108,12 @@ async fn tell_of_all(core: &Core, connections: &Connections, served: &Served) ->
                     Err(StoreError::Damaged { .. }) => None,
                     found => found?,
                 };
-                if let Some((_, record)) = found {
-                    tell_of(core, &record).await?;
-                    if has_ended(core, &record)
-                        && let Some((revision, told)) = records::load(core.local.as_ref(), &key).await?
-                    {
-                        archive::put_away(core, revision, &told).await;
+                match found {
+                    Some((revision, record)) if has_ended(core, &record) => {
+                        tell_of_end(core, revision, &record).await;
                     }
+                    Some((_, record)) => tell_of(core, &record).await?,
+                    None => {}
                 }
             }
         }

@@ -66,7 +66,6 @@ pub(crate) async fn person_spoke(core: &Core, inboxes: &Inboxes, name: &AgentNam
     let inbox = inboxes.of(name);
     let mut inbox = inbox.lock().await;
     inbox.refresh(core.shared.as_ref(), name).await?;
-    let held: Vec<_> =
-        inbox.unsettled.values().filter(|slot| slot.history.hold.is_some()).map(|slot| slot.header.id).collect();
+    let held: Vec<_> = inbox.open.all().filter(|slot| slot.history.hold.is_some()).map(|slot| slot.header.id).collect();
     inbox::receipt(core, name, &held, &Event::Freed, Durability::Process).await
 }

@@ -392,7 +392,7 @@ impl MeshHookHost<'_> {
             return Ok(None);
         }
         let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
-            let slots = inbox.presentable(now).into_iter();
+            let slots = inbox.open.presentable(now);
             slots
                 .filter(|slot| reading.attended || slot.history.held(now).is_none())
                 .take(MOST_AT_ONCE)

@@ -124,7 +124,7 @@ impl Mesh {
             let mut inbox = inbox.lock().await;
             inbox.refresh(self.core.shared.as_ref(), agent).await?;
             let now = self.core.machine.now();
-            for slot in inbox.presentable(now) {
+            for slot in inbox.open.presentable(now) {
                 if !deliverable(slot, now) {
                     // A hold that ends by itself is looked at again when it does.
                     if let Some(until) = slot.history.hold.as_ref().and_then(|hold| hold.until) {
@@ -183,7 +183,7 @@ async fn give_up(
         let mut inbox = inbox.lock().await;
         inbox.refresh(core.shared.as_ref(), agent).await?;
         let now = core.machine.now();
-        let slots = inbox.presentable(now).into_iter().filter(|slot| deliverable(slot, now));
+        let slots = inbox.open.presentable(now).filter(|slot| deliverable(slot, now));
         slots.filter_map(|slot| Some((slot.header.id, why(slot)?))).collect()
     };
     for (id, reason) in given_up {
@@ -269,7 +269,7 @@ async fn send_message(
     wanted: &BTreeSet<MessageId>,
 ) -> Result<Option<Result<(Vec<MessageId>, Delivered), HarnessError>>, StoreError> {
     let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
-        let slots = inbox.presentable(now).into_iter();
+        let slots = inbox.open.presentable(now);
         slots.filter(|slot| wanted.contains(&slot.header.id)).cloned().collect()
     };
     let (found, lease, _) = fetch::lease_messages(core, inboxes, agent, pick).await?;

@@ -247,7 +247,7 @@ pub(crate) async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &Agen
     let mut inbox = inbox.lock().await;
     hand_over::refresh(core, &mut inbox, agent).await?;
     let now = core.machine.now();
-    Ok(inbox.presentable(now).into_iter().any(|slot| deliverable(slot, now)))
+    Ok(inbox.open.presentable(now).any(|slot| deliverable(slot, now)))
 }
 
 /// The watched keys, in the shared and in the local store.

@@ -139,6 +139,12 @@ pub(crate) struct ReadOn {
     pub(crate) is_same: bool,
 }
 
+/// Whether an entry that is not there was retired. If an entry before it is kept, the log lost its end instead.
+async fn is_retired(store: &dyn Store, log: &Key, gone: EntryMark) -> Result<bool, StoreError> {
+    let first = store.read(log, Position::START, 1).await?.entries;
+    Ok(first.first().is_none_or(|first| first.at > gone.at))
+}
+
 /// Reads a log from a position to its end, and passes each entry to `take`. If the last entry that was read before is
 /// given, this checks that it is still there.
 pub(crate) async fn read_on(
@@ -161,8 +167,7 @@ pub(crate) async fn read_on(
                 if entry.at == mark.at {
                     read.is_same &= EntryMark::of(&entry) == mark;
                 } else if entry.at > mark.at {
-                    // Whatever is before it is retired, unless an entry before it is still there.
-                    read.is_same &= !is_before;
+                    read.is_same &= !is_before && is_retired(store, log, mark).await?;
                 }
                 is_before |= entry.at < mark.at;
                 unseen = unseen.filter(|mark| entry.at < mark.at);
@@ -179,7 +184,7 @@ pub(crate) async fn read_on(
         }
     }
     if let Some(mark) = unseen {
-        read.is_same &= at > mark.at && !is_before;
+        read.is_same &= at > mark.at && !is_before && is_retired(store, log, mark).await?;
     }
     read.is_same &= at >= from;
     read.end = at;

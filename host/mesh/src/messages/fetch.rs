@@ -13,6 +13,7 @@ use crate::messages::inbox::{Header, Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
 use crate::messages::kept::{self, KeptMessage};
 use crate::messages::receipt::{Cut, DeliveryHistory, DeliveryStatus, Event, Receipt};
+use crate::messages::texts;
 use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
@@ -236,18 +237,17 @@ async fn fetch_once(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &Fet
     if ask.include_settled {
         return fetch_history(core, inboxes, agent, ask).await;
     }
-    let pick = |inbox: &Inbox, now: Instant| {
-        choose(inbox.presentable(now).into_iter().filter(|slot| ask.takes(slot, now)), ask)
-    };
+    let pick =
+        |inbox: &Inbox, now: Instant| choose(inbox.open.presentable(now).filter(|slot| ask.takes(slot, now)), ask);
     let (found, lease, waiting) = if ask.peek {
         let (slots, waiting) = {
             let inbox = inboxes.of(agent);
             let mut inbox = inbox.lock().await;
             hand_over::refresh(core, &mut inbox, agent).await?;
             let now = core.machine.now();
-            (pick(&inbox, now), inbox.free(now).count())
+            (pick(&inbox, now), inbox.open.free(now))
         };
-        (with_texts(core, inboxes, agent, slots).await?, None, waiting)
+        (texts::with_texts(core, inboxes, agent, slots).await?, None, waiting)
     } else {
         lease_messages(core, inboxes, agent, pick).await?
     };
@@ -290,7 +290,7 @@ pub(crate) async fn confirm_late(
         let inbox = inboxes.of(agent);
         let mut inbox = inbox.lock().await;
         inbox.refresh(core.shared.as_ref(), agent).await?;
-        inbox.unsettled.get(&id).map(|slot| slot.header.trace)
+        inbox.open.get(id).map(|slot| slot.header.trace)
     };
     let Some(trace) = trace else { return Ok(false) };
     let lease =
@@ -351,7 +351,7 @@ pub(crate) async fn lease(
     loop {
         hand_over::refresh(core, &mut inbox, agent).await?;
         let now = core.machine.now();
-        let waiting = inbox.free(now).count();
+        let waiting = inbox.open.free(now);
         let slots = pick(&inbox, now);
         if slots.is_empty() {
             return Ok((slots, None, waiting));
@@ -381,33 +381,12 @@ pub(crate) async fn lease_messages(
     pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
 ) -> Result<(Vec<(Slot, Message)>, Option<Lease>, usize), StoreError> {
     let (slots, lease, waiting) = self::lease(core, inboxes, agent, pick).await?;
-    let found = with_texts(core, inboxes, agent, slots).await?;
+    let found = texts::with_texts(core, inboxes, agent, slots).await?;
     let lease = lease.and_then(|mut lease| {
         lease.messages.retain(|id| found.iter().any(|(slot, _)| slot.header.id == *id));
         (!lease.messages.is_empty()).then_some(lease)
     });
     Ok((found, lease, waiting))
-}
-
-/// The whole messages of some slots. One whose entry was damaged is dropped from the inbox, and costs only itself.
-async fn with_texts(
-    core: &Core,
-    inboxes: &Inboxes,
-    agent: &AgentName,
-    slots: Vec<Slot>,
-) -> Result<Vec<(Slot, Message)>, StoreError> {
-    let mut found = Vec::new();
-    for slot in slots {
-        match inbox::message_of(core, agent, &slot).await {
-            Ok(message) => found.push((slot, message)),
-            Err(error @ StoreError::Damaged { .. }) => {
-                tracing::warn!(%agent, id = %slot.header.id, %error, "a damaged message is skipped");
-                inboxes.of(agent).lock().await.lose(slot.header.id);
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(found)
 }
 
 /// Fetches from everything that is kept; unsettled messages are leased like any other mail.
@@ -418,7 +397,7 @@ async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &
         None
     } else {
         let pick = |inbox: &Inbox, now: Instant| {
-            let slots = inbox.presentable(now).into_iter();
+            let slots = inbox.open.presentable(now);
             slots.filter(|slot| chosen.contains(&slot.header.id)).cloned().collect()
         };
         self::lease(core, inboxes, agent, pick).await?.1
@@ -446,7 +425,7 @@ async fn fetch_one(
     let trace = message.trace;
     let was_cut = history.cut.is_some();
     let pick = |inbox: &Inbox, now: Instant| -> Vec<Slot> {
-        inbox.presentable(now).into_iter().filter(|slot| slot.header.id == id).cloned().collect()
+        inbox.open.presentable(now).filter(|slot| slot.header.id == id).cloned().collect()
     };
     let lease = match ask.peek {
         true => None,

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use store::{AppendError, Durability, Entry, Expect, Position, Store, StoreError};
 
 use crate::core::Core;
+use crate::messages::Message;
 use crate::messages::checkpoint::{Checkpoint, Cursor, EntryMark, LastEntries, MOST_LISTED, Places, ReadOn, read_on};
 use crate::messages::fetch::FetchedMessage;
+use crate::messages::open::OpenMessages;
 use crate::messages::receipt::{DeliveryHistory, DeliveryStatus, Event, HandOver, Receipt};
 use crate::messages::slot::Came;
 pub(crate) use crate::messages::slot::{Header, Slot};
-use crate::messages::{Message, Priority};
 use crate::names::{AgentName, MessageId};
-use crate::ports::machine::Instant;
 use crate::storage::{keys, records};
 
 /// How many messages that were settled last are known without a lookup: an agent acknowledges what it has just fetched.
@@ -28,7 +28,7 @@ const MOST_SETTLED: usize = 4096;
 #[derive(Default)]
 pub(crate) struct Inbox {
     /// Unsettled messages. Written by `refresh` and `append_if_unmoved`.
-    pub(crate) unsettled: BTreeMap<MessageId, Slot>,
+    pub(crate) open: OpenMessages,
     /// Settled messages that come after an unsettled one in the inbox, by position, each with the position of its
     /// first receipt: a process that reads the inbox from there needs those receipts too.
     settled: BTreeMap<Position, Position>,
@@ -36,6 +36,8 @@ pub(crate) struct Inbox {
     recent: VecDeque<(MessageId, bool)>,
     /// How far the logs have been read; none before the first refresh.
     read: Option<Places>,
+    /// How many bytes of messages are kept in memory.
+    kept: usize,
     /// The last entries that were read.
     last: LastEntries,
     /// Whether this inbox appended receipts after the last one that `last` names.
@@ -99,7 +101,7 @@ impl Inbox {
         if let Some(checkpoint) = found.as_ref().and_then(|cursor| cursor.checkpoint.as_ref()) {
             self.read = Some(checkpoint.from);
             self.listed_to = checkpoint.from.inbox;
-            self.unsettled = checkpoint.open.iter().map(|open| (open.header.id, Slot::of(open, checkpoint))).collect();
+            checkpoint.open.iter().for_each(|open| self.open.insert(Slot::of(open, checkpoint)));
         }
         self.written = found;
         Ok(())
@@ -112,10 +114,10 @@ impl Inbox {
 
     /// All receipts are read again. What was settled stays so.
     fn forget_receipts(&mut self) {
-        for slot in self.unsettled.values_mut() {
+        self.open.change_all(|slot| {
             slot.history = DeliveryHistory::of_stored(slot.header.held.as_ref());
             (slot.first_receipt, slot.folded_to) = (None, Position::START);
-        }
+        });
         self.settled.values_mut().for_each(|first| *first = Position::START);
         let inbox = self.read.unwrap_or_default().inbox;
         self.read = Some(Places { inbox, receipts: Position::START });
@@ -131,7 +133,7 @@ impl Inbox {
         // Both at once, because servers take a round trip for each read.
         let (inbox, receipts) = (keys::inbox(name), keys::receipts(name));
         let receipts_are_read = AtomicBool::new(false);
-        let mut came = Came { kept: self.texts(), ..Came::default() };
+        let mut came = Came { kept: self.kept, ..Came::default() };
         let mut entries: Vec<(Position, Result<Receipt, serde_json::Error>)> = Vec::new();
         let LastEntries { message, receipt } = self.unproven;
         let (receipts, messages) = tokio::join!(
@@ -148,9 +150,8 @@ impl Inbox {
             },
         );
         let (receipts, (in_order, mut messages)) = (receipts?, messages?);
-        let unknown = |receipt: &Receipt| {
-            !self.unsettled.contains_key(&receipt.message) && !came.slots.contains_key(&receipt.message)
-        };
+        let unknown =
+            |receipt: &Receipt| !self.open.contains(receipt.message) && !came.slots.contains_key(&receipt.message);
         if !in_order && entries.iter().filter_map(|(_, receipt)| receipt.as_ref().ok()).any(unknown) {
             let more = read_on(store, &inbox, messages.end, None, |entry| came.take(entry)).await?;
             let ReadOn { end, torn, last, is_same } = more;
@@ -170,7 +171,11 @@ impl Inbox {
         self.last.message = messages.last.or(self.last.message);
         self.is_mark_behind &= receipts.last.is_none();
         self.last.receipt = receipts.last.or(self.last.receipt);
-        self.unsettled.append(&mut came.slots);
+        self.kept = came.kept;
+        for slot in came.slots.into_values() {
+            self.forget(slot.header.id);
+            self.open.insert(slot);
+        }
         self.damage += receipts.torn + messages.torn + came.unreadable;
         for (at, receipt) in entries {
             match receipt {
@@ -186,37 +191,48 @@ impl Inbox {
         Ok(Found::Both)
     }
 
-    /// How many bytes of messages are kept in memory.
-    fn texts(&self) -> usize {
-        self.unsettled.values().filter_map(|slot| slot.text.as_ref()).map(|text| text.len()).sum()
+    fn take(&mut self, at: Position, receipt: Receipt) {
+        let (id, event, receipt_at) = (receipt.message, receipt.event, receipt.at);
+        let acknowledged = matches!(event, Event::Status { status: DeliveryStatus::Acknowledged, .. });
+        let settles = self.open.change(id, |slot| {
+            if at < slot.folded_to {
+                return false;
+            }
+            slot.first_receipt.get_or_insert(at);
+            slot.history.take(receipt_at, event);
+            slot.history.is_settled()
+        });
+        match settles {
+            Some(true) => self.settle(id, at, acknowledged),
+            Some(false) => {}
+            None if acknowledged => {
+                if let Some(known) = self.recent.iter_mut().find(|(recent, _)| *recent == id) {
+                    known.1 = true;
+                }
+            }
+            None => {}
+        }
     }
 
-    fn take(&mut self, at: Position, receipt: Receipt) {
-        let acknowledged = matches!(receipt.event, Event::Status { status: DeliveryStatus::Acknowledged, .. });
-        let Some(slot) = self.unsettled.get_mut(&receipt.message) else {
-            if acknowledged && let Some(known) = self.recent.iter_mut().find(|(id, _)| *id == receipt.message) {
-                known.1 = true;
-            }
-            return;
-        };
-        if at < slot.folded_to {
-            return;
+    /// Drops a message that its last receipt settled.
+    fn settle(&mut self, id: MessageId, at: Position, acknowledged: bool) {
+        let Some(slot) = self.forget(id) else { return };
+        self.settled.insert(slot.at, slot.first_receipt.unwrap_or(at));
+        self.recent.push_back((id, acknowledged));
+        if self.recent.len() > MOST_RECENT {
+            self.recent.pop_front();
         }
-        let first_receipt = *slot.first_receipt.get_or_insert(at);
-        slot.history.take(receipt.at, receipt.event);
-        if slot.history.is_settled() {
-            self.settled.insert(slot.at, first_receipt);
-            self.unsettled.remove(&receipt.message);
-            self.recent.push_back((receipt.message, acknowledged));
-            if self.recent.len() > MOST_RECENT {
-                self.recent.pop_front();
-            }
-        }
+    }
+
+    fn forget(&mut self, id: MessageId) -> Option<Slot> {
+        let slot = self.open.remove(id)?;
+        self.kept = self.kept.saturating_sub(slot.text.as_ref().map_or(0, |text| text.len()));
+        Some(slot)
     }
 
     /// Whether a message was acknowledged, if that is known without looking it up.
     pub(crate) fn is_acknowledged(&self, id: MessageId) -> Option<bool> {
-        if self.unsettled.contains_key(&id) {
+        if self.open.contains(id) {
             return Some(false);
         }
         self.recent.iter().find(|(recent, _)| *recent == id).map(|(_, acknowledged)| *acknowledged)
@@ -224,7 +240,7 @@ impl Inbox {
 
     /// Drops a message that was there and can no longer be read.
     pub(crate) fn lose(&mut self, id: MessageId) {
-        if self.unsettled.remove(&id).is_some() {
+        if self.forget(id).is_some() {
             self.damage += 1;
             self.is_cursor_void = true;
         }
@@ -285,8 +301,7 @@ impl Inbox {
     /// only from there on.
     fn cursor(&mut self, read: Places) -> Cursor {
         let from = self.forget_settled(read);
-        let mut open: Vec<&Slot> = self.unsettled.values().filter(|slot| slot.at < from.inbox).collect();
-        open.sort_by_key(|slot| slot.at);
+        let open: Vec<&Slot> = self.open.before(from.inbox).collect();
         self.plain = match open.first() {
             None => from,
             // Of the settled messages after it, the receipts are not known any more.
@@ -298,61 +313,21 @@ impl Inbox {
     /// The places from where the next process has to read if it gets a list of the open messages before them. Settled
     /// messages before them are forgotten.
     fn forget_settled(&mut self, read: Places) -> Places {
-        let mut open: Vec<&Slot> = self.unsettled.values().collect();
-        open.sort_by_key(|slot| slot.at);
         let last_settled = self.settled.last_key_value().map_or(Position::START, |(at, _)| *at);
-        let already = open.partition_point(|slot| slot.at < self.listed_to);
-        let listed = open.partition_point(|slot| slot.at < last_settled).min(MOST_LISTED).max(already);
-        let inbox = open.get(listed).map_or(read.inbox, |slot| slot.at);
+        let already = self.open.before(self.listed_to).count();
+        let listed = self.open.before(last_settled).take(MOST_LISTED).count().max(already);
+        let inbox = self.open.in_order().nth(listed).map_or(read.inbox, |slot| slot.at);
         self.listed_to = inbox;
         self.settled = self.settled.split_off(&inbox);
-        let later = open.iter().skip(listed).filter_map(|slot| slot.first_receipt);
+        let later = self.open.first_receipt_from(inbox).into_iter();
         let receipts = later.chain(self.settled.values().copied()).min().unwrap_or(read.receipts);
         Places { inbox, receipts }
     }
 
     /// What was handed over and is not proven, with where and when.
     pub(crate) fn handed_over(&self) -> BTreeMap<MessageId, HandOver> {
-        let slots = self.unsettled.values();
+        let slots = self.open.engaged();
         slots.filter_map(|slot| Some((slot.header.id, slot.history.handed.clone()?))).collect()
-    }
-
-    /// Unsettled messages that may be presented now, most urgent first, then oldest first. While one is leased, what
-    /// the same sender wrote after it waits too, unless that is more urgent: what a sender writes is shown in order.
-    pub(crate) fn presentable(&self, now: Instant) -> Vec<&Slot> {
-        // Of each sender and priority, where the first leased one is.
-        let mut leased: BTreeMap<&AgentName, BTreeMap<Priority, Position>> = BTreeMap::new();
-        for slot in self.unsettled.values().filter(|slot| slot.history.is_leased(now)) {
-            let first = leased.entry(&slot.header.from).or_default().entry(slot.header.priority).or_insert(slot.at);
-            *first = slot.at.min(*first);
-        }
-        let overtakes = |slot: &Slot| {
-            let of_sender = leased.get(&slot.header.from);
-            of_sender.is_some_and(|firsts| firsts.range(slot.header.priority..).any(|(_, first)| *first < slot.at))
-        };
-        let mut slots: Vec<&Slot> = self.free(now).filter(|slot| !overtakes(slot)).collect();
-        slots.sort_by_key(|slot| (std::cmp::Reverse(slot.header.priority), slot.at));
-        slots
-    }
-
-    /// Unsettled messages that are not being presented and that no session was given.
-    pub(crate) fn free(&self, now: Instant) -> impl Iterator<Item = &Slot> {
-        self.unsettled.values().filter(move |slot| !slot.history.is_leased(now) && slot.history.handed.is_none())
-    }
-}
-
-/// The whole message of a slot.
-pub(crate) async fn message_of(core: &Core, name: &AgentName, slot: &Slot) -> Result<Message, StoreError> {
-    let log = keys::inbox(name);
-    if let Some(text) = &slot.text {
-        return records::parse(&log, text);
-    }
-    let batch = core.shared.read(&log, slot.at, 1).await?;
-    match batch.entries.first() {
-        Some(entry) if entry.at == slot.at => records::parse(&log, &entry.bytes),
-        Some(_) | None => {
-            Err(StoreError::Damaged { what: log.to_string(), why: "a message that was there is gone".to_owned() })
-        }
     }
 }
 

@@ -113,7 +113,7 @@ async fn expire(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), 
         let inbox = inboxes.of(name);
         let mut inbox = inbox.lock().await;
         inbox.refresh(core.shared.as_ref(), name).await?;
-        let slots = inbox.unsettled.values().filter(|slot| old(slot.header.at));
+        let slots = inbox.open.all().filter(|slot| old(slot.header.at));
         slots.map(|slot| (slot.at, slot.header.id)).collect()
     };
     candidates.sort_unstable();
@@ -159,7 +159,7 @@ async fn needed_from(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result
     let inbox = inboxes.of(name);
     let mut inbox = inbox.lock().await;
     inbox.refresh(core.shared.as_ref(), name).await?;
-    Ok(inbox.unsettled.values().map(|slot| slot.at).fold(end, Position::min))
+    Ok(inbox.open.in_order().next().map_or(end, |slot| slot.at.min(end)))
 }
 
 /// Whether the oldest receipt is of a message that is older than the oldest one left: a process that was killed may have

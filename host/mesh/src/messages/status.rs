@@ -188,13 +188,13 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
         }
         let inbox = inboxes.of(&name);
         let inbox = inbox.lock().await;
-        status.waiting += inbox.unsettled.len();
+        status.waiting += inbox.open.len();
         if inbox.damage > 0 {
             status.damaged.push(format!("{}: {} damaged lines were skipped", keys::inbox(&name), inbox.damage));
         }
         let now = core.machine.now();
         let mut held: BTreeMap<AgentName, HeldPair> = BTreeMap::new();
-        for slot in inbox.unsettled.values() {
+        for slot in inbox.open.all() {
             let Some(reason) = slot.history.held(now) else { continue };
             let from = slot.header.from.clone();
             let pair = held.entry(from.clone()).or_insert_with(|| HeldPair {

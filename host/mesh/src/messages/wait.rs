@@ -26,7 +26,7 @@ impl MailWatch<'_> {
             let inbox = self.mesh.inboxes.of(&self.agent);
             let inbox = inbox.lock().await;
             let now = self.mesh.core.machine.now();
-            let slots = inbox.unsettled.values().filter(|slot| slot.history.is_leased(now) && ask.takes(slot, now));
+            let slots = inbox.open.leased(now).filter(|slot| ask.takes(slot, now));
             slots.filter_map(|slot| slot.history.lease.as_ref()).map(|lease| lease.until.since(now)).min()
         };
         match lapse {
@@ -61,7 +61,7 @@ impl Mesh {
                 let mut inbox = inbox.lock().await;
                 inbox.refresh(self.core.shared.as_ref(), agent).await?;
                 let now = self.core.machine.now();
-                if inbox.presentable(now).into_iter().any(|slot| ask.takes(slot, now)) {
+                if inbox.open.presentable(now).any(|slot| ask.takes(slot, now)) {
                     return Ok(());
                 }
             }

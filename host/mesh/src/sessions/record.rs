@@ -3,7 +3,7 @@
 use store::{Durability, StoreError};
 
 use crate::agents;
-use crate::agents::Agent;
+use crate::agents::{Agent, remote_presence};
 use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::machine::Process;
@@ -39,7 +39,7 @@ pub(crate) async fn sessions(core: &Core) -> Result<Vec<SessionView>, StoreError
 
 /// The records of live sessions with their route hints, which must not be shown, and their activity.
 pub(crate) async fn live_sessions(core: &Core) -> Result<Vec<(SessionRecord, Activity)>, StoreError> {
-    let mut live = Vec::new();
+    let (mut live, mut is_told) = (Vec::new(), true);
     for key in core.local.list(&keys::sessions()).await? {
         let (revision, record) = match records::load::<SessionRecord>(core.local.as_ref(), &key).await {
             Ok(Some(found)) => found,
@@ -53,11 +53,8 @@ pub(crate) async fn live_sessions(core: &Core) -> Result<Vec<(SessionRecord, Act
         };
         let activity = self::activity(core, &record);
         if activity == Activity::Ended {
-            // Other machines have to be told first: the task that tells them puts it away.
-            if core.topology.has_other_machines() {
-                continue;
-            }
-            archive::put_away(core, revision, &record).await;
+            // Where other machines cannot be told now, the next listing tries again.
+            is_told = is_told && remote_presence::tell_of_end(core, revision, &record).await;
         } else {
             live.push((record, activity));
         }

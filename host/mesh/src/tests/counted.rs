@@ -21,16 +21,26 @@ pub(crate) struct Counted {
     values: AtomicUsize,
 }
 
+/// What was done with a store.
+pub(crate) struct Work {
+    /// Entries of logs that were read.
+    pub(crate) entries: usize,
+    /// Appends, also of several entries.
+    pub(crate) appends: usize,
+    /// Bytes of values that were written.
+    pub(crate) values: usize,
+}
+
 impl Counted {
     pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Counted> {
         let (entries, appends, values) = Default::default();
         Arc::new(Counted { store, entries, appends, values })
     }
 
-    /// Entries that were read, appends, and bytes of values that were written, since the last call.
-    pub(crate) fn take(&self) -> (usize, usize, usize) {
+    /// What was done since the last call.
+    pub(crate) fn take(&self) -> Work {
         let take = |counter: &AtomicUsize| counter.swap(0, Ordering::Relaxed);
-        (take(&self.entries), take(&self.appends), take(&self.values))
+        Work { entries: take(&self.entries), appends: take(&self.appends), values: take(&self.values) }
     }
 
     fn read(&self, entries: &[Entry]) {

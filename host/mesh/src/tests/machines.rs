@@ -482,3 +482,28 @@ async fn a_session_that_its_agent_has_left_tells_other_machines_nothing_of_it() 
         assert_eq!(other.presence_of("carol").await, idle, "{did}");
     }
 }
+
+#[tokio::test]
+async fn sessions_that_ended_are_put_away_where_no_server_runs_and_other_machines_know_of_it() {
+    let (one, other) = two().await;
+    one.machine.start(1);
+    assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
+    one.hook("s1", "tool").await;
+    for session in ["s2", "s3", "s4"] {
+        one.hook(session, "start").await;
+        one.hook(session, "end").await;
+    }
+    let listed = async || one.local.list(&crate::storage::keys::sessions()).await.expect("listed").len();
+    assert_eq!((listed().await, one.mesh.sessions().await.expect("listed").len()), (4, 1));
+    assert_eq!(listed().await, 1, "the next listing reads one record");
+
+    // Its process is killed, so no hook says that it ended.
+    one.machine.kill(1);
+    one.line(Line::Cut);
+    assert_eq!(one.mesh.sessions().await.expect("listed").len(), 0);
+    assert_eq!(listed().await, 1, "nobody was told yet");
+    one.line(Line::Good);
+    assert_eq!(one.mesh.sessions().await.expect("listed").len(), 0);
+    assert_eq!(listed().await, 0);
+    assert!(other.presence_of("carol").await.starts_with("offline: its session on another machine ended"));
+}

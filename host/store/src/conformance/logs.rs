@@ -19,6 +19,7 @@ pub(super) async fn check(make: &impl Fn() -> Pair) {
     any_stretch_of_a_log_can_be_synced(make()).await;
     a_log_is_read_backwards(make()).await;
     entries_are_found_by_their_terms(make()).await;
+    entries_are_read_at_their_positions(make()).await;
 }
 
 async fn an_absent_log_reads_as_empty(pair: Pair) {
@@ -262,4 +263,33 @@ async fn entries_are_found_by_their_terms(pair: Pair) {
             assert_eq!(there.entries.first(), Some(&entry), "its position is where it is read");
         }
     }
+}
+
+async fn entries_are_read_at_their_positions(pair: Pair) {
+    let (log, other) = (key("logs/places"), key("logs/elsewhere"));
+    // Some appends of one entry and some of several, with another log's in between.
+    for number in 0..30 {
+        append(&*pair.one, &log, number * 3..number * 3 + 1).await;
+        append(&*pair.one, &other, number..number + 1).await;
+        append(&*pair.one, &log, number * 3 + 1..number * 3 + 3).await;
+    }
+    let all = pair.other.read(&log, Position::START, 1 << 20).await.expect("read").entries;
+    assert_eq!(all.len(), 90);
+    for every in [1, 2, 7, 89] {
+        let wanted: Vec<_> = all.iter().step_by(every).cloned().collect();
+        // In no order, and one of them twice.
+        let mut at: Vec<Position> = wanted.iter().rev().map(|entry| entry.at).collect();
+        at.push(at[0]);
+        assert_eq!(pair.one.entries_at(&log, &at).await.expect("read"), wanted, "every {every}");
+    }
+    assert_eq!(pair.one.entries_at(&log, &[]).await.expect("read"), []);
+    let gone = [pair.one.end(&log).await.expect("end"), Position(u64::MAX)];
+    assert_eq!(pair.one.entries_at(&log, &gone).await.expect("read"), [], "there is nothing");
+    let foreign = pair.one.read(&other, Position::START, 1).await.expect("read").entries[0].at;
+    let here = pair.one.entries_at(&log, &[foreign]).await.expect("read");
+    assert!(here.iter().all(|entry| all.contains(entry)), "of this log alone: {here:?}");
+    pair.one.retire(&log, all[60].at).await.expect("retired");
+    let kept = pair.one.read(&log, Position::START, 1 << 20).await.expect("read").entries;
+    let at: Vec<Position> = all.iter().map(|entry| entry.at).collect();
+    assert_eq!(pair.other.entries_at(&log, &at).await.expect("read"), kept, "what was retired is gone");
 }

@@ -2,7 +2,7 @@
 //! whole is not read again. The daily cleanup goes on where the last check ended; `doctor --store --all` reads everything.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -54,7 +54,7 @@ struct CheckedFile {
 type Notes = BTreeMap<String, CheckedFile>;
 
 /// Checks the logs among these files, the newest first.
-pub(crate) fn check(root: &Path, mut logs: Vec<PathBuf>, depth: Depth) -> CheckedLogs {
+pub(crate) fn check(root: &Path, logs: Vec<PathBuf>, depth: Depth) -> CheckedLogs {
     let before: Notes = match depth {
         Depth::New(_) => fs::read(root.join(NOTES)).ok().and_then(|text| serde_json::from_slice(&text).ok()),
         Depth::All => None,
@@ -65,16 +65,20 @@ pub(crate) fn check(root: &Path, mut logs: Vec<PathBuf>, depth: Depth) -> Checke
         Depth::All => u64::MAX,
     };
     let (mut found, mut notes) = (CheckedLogs::default(), Notes::new());
-    let changed = |path: &PathBuf| fs::metadata(path).and_then(|found| found.modified()).unwrap_or(UNIX_EPOCH);
-    logs.sort_by_cached_key(|path| std::cmp::Reverse(changed(path)));
-    for path in logs {
+    let mut logs: Vec<(Option<Metadata>, PathBuf)> =
+        logs.into_iter().map(|path| (fs::metadata(&path).ok(), path)).collect();
+    let changed = |about: &Metadata| about.modified().unwrap_or(UNIX_EPOCH);
+    logs.sort_by_cached_key(|(about, _)| std::cmp::Reverse(about.as_ref().map(changed)));
+    for (about, path) in logs {
+        if let Some((mark, checked)) = about.and_then(|about| checked_whole(&path, &about, &before)) {
+            found.take(path, checked);
+            notes.insert(mark, checked);
+            continue;
+        }
         match check_file(&path, &before, &mut left) {
             Ok((mark, checked, unread)) => {
-                found.whole += checked.whole;
                 found.unchecked += unread;
-                if checked.damaged > 0 {
-                    found.damaged.push((path, checked.damaged));
-                }
+                found.take(path, checked);
                 notes.insert(mark, checked);
             }
             // It was deleted or sealed meanwhile.
@@ -101,6 +105,22 @@ pub(crate) fn is_log(name: &str) -> bool {
         }
         None => false,
     }
+}
+
+impl CheckedLogs {
+    fn take(&mut self, path: PathBuf, checked: CheckedFile) {
+        self.whole += checked.whole;
+        if checked.damaged > 0 {
+            self.damaged.push((path, checked.damaged));
+        }
+    }
+}
+
+/// A file that was checked to its end before, as most sealed segments were: it need not be opened.
+fn checked_whole(path: &Path, about: &Metadata, before: &Notes) -> Option<(String, CheckedFile)> {
+    let mark = file_mark::of(path, about)?;
+    let checked = *before.get(&mark).filter(|checked| checked.to == about.len())?;
+    Some((mark, checked))
 }
 
 /// Reads on in a file. Returns its mark, how far it is checked now, and how much is left.

@@ -189,7 +189,10 @@ impl AgedFolder {
             std::fs::remove_dir_all(&path)?;
         }
         programs::output(programs::command("cp").args(["-a", "--reflink=auto"]).arg(&self.path).arg(&path), "")?;
-        Ok(AgedFolder { path, is_kept: false, ..self.clone() })
+        let copy = AgedFolder { path, is_kept: false, ..self.clone() };
+        // Its files are new ones, which no daily cleanup has checked.
+        copy.warm()?;
+        Ok(copy)
     }
 
     /// Deletes a copy that [`AgedFolder::copy_to_collect`] made.
