@@ -46,6 +46,20 @@ pub fn isolated_program(body: impl FnOnce() -> u8) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
+/// Lets a test write below `/etc`, as an administrator does: what it writes is seen in its room alone.
+///
+/// # Panics
+/// Outside of a room, or if the system cannot lay one folder over another.
+pub fn own_etc() {
+    let room = room().expect("a test writes below /etc in a room of its own");
+    let (upper, work) = (room.join("etc"), room.join("etc-work"));
+    for folder in [&upper, &work] {
+        std::fs::create_dir(folder).expect("the room is writable");
+    }
+    let layers = format!("lowerdir=/etc,upperdir={},workdir={}", upper.display(), work.display());
+    Program::new("mount").args(["-t", "overlay", "-o", &layers, "overlay", "/etc"]).succeed();
+}
+
 fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("room-").tempdir().expect("a temporary folder can be made")
 }

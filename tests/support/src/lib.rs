@@ -36,7 +36,7 @@ pub use codex::{AppServer, Codex, Trust};
 pub use gemini::Gemini;
 pub use history::{DeliveryHistory, id_of, send, send_with};
 pub use host::Host;
-pub use isolation::{isolated, isolated_program};
+pub use isolation::{isolated, isolated_program, own_etc};
 pub use mcp_http::HttpClient;
 pub use mcp_stdio::StdioClient;
 pub use model::{Answer, Behaviour, Dialect, Heard, Model, Script};

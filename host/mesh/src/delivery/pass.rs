@@ -119,7 +119,8 @@ impl Mesh {
         self.delivery.rested(&record, NO_ROUTES);
         let mut soonest: Option<u64> = None;
         let mut batches: Vec<Vec<Slot>> = routes.iter().map(|_| Vec::new()).collect();
-        {
+        // Without routes there is nothing to choose, however much waits.
+        if !routes.is_empty() {
             let inbox = self.inboxes.of(agent);
             let mut inbox = inbox.lock().await;
             inbox.refresh(self.core.shared.as_ref(), agent).await?;

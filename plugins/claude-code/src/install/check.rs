@@ -1,16 +1,15 @@
 //! Checks that Claude Code is set up for the mesh, by the rules by which Claude Code reads its settings.
 
 use relay_mesh_sdk::checklist::{Checklist, texts};
-use relay_mesh_sdk::edit::jsonc::Document;
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::install::{Finding, Scope, Setup};
 use relay_mesh_sdk::{Error, hook_groups, servers};
 use serde_json::Value;
 
 use super::entries::{self, is_our_handler};
-use super::{project, user};
+use super::{project, switches, user};
 
-const AGAIN: &str = "run `relay-mesh install claude-code` again";
+pub(super) const AGAIN: &str = "run `relay-mesh install claude-code` again";
 
 /// The roots and paths of one scope's files.
 struct ScopeFiles {
@@ -61,7 +60,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
             AGAIN,
         );
     }
-    found.other_settings(setup)?;
+    switches::check(&mut found.list, setup, &place.permission)?;
     found.duplicates(setup)?;
     Ok(found.list.finish())
 }
@@ -80,49 +79,6 @@ impl Findings {
 
     fn hooks(&mut self, settings: Option<&Value>, place: &ScopeFiles, setup: &Setup) {
         hook_groups::check(&mut self.list, place.hooks, settings, &entries::groups(setup), is_our_handler, AGAIN);
-    }
-
-    /// Checks the other settings files for settings that disable us.
-    fn other_settings(&mut self, setup: &Setup) -> Result<(), Error> {
-        let name = setup.server_name.as_str();
-        let mut approved = false;
-        for (root, path) in [
-            ("managed", "managed-settings.json"),
-            ("config", "settings.json"),
-            ("project", ".claude/settings.json"),
-            ("project", ".claude/settings.local.json"),
-        ] {
-            let root = match Root::open(root) {
-                Ok(root) => root,
-                // Without a project there are no project files.
-                Err(Error::NotFound(_) | Error::Denied(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            let Some(value) = root.read_text(path)?.and_then(|text| Document::parse(Some(&text)).ok()?.get(&[])) else {
-                continue;
-            };
-            let is_set = |flag: &str| value.get(flag) == Some(&Value::Bool(true));
-            let file = if root.name() == "managed" { "managed-settings.json of this machine" } else { path };
-            if is_set("disableAllHooks") {
-                self.list.broken(format!("{file} turns all hooks off"), "remove `disableAllHooks` from it");
-            }
-            if is_set("allowManagedHooksOnly") {
-                self.list.broken(
-                    format!("{file} allows only hooks that an administrator installed"),
-                    "ask your administrator to install the hooks of relay-mesh",
-                );
-            }
-            if texts(Some(&value), "/disabledMcpjsonServers").contains(&name) {
-                self.list
-                    .broken(format!("{file} disables the server `{name}`"), "remove it from `disabledMcpjsonServers`");
-            }
-            approved |=
-                is_set("enableAllProjectMcpServers") || texts(Some(&value), "/enabledMcpjsonServers").contains(&name);
-        }
-        if setup.scope == Scope::Project && !approved {
-            self.list.warn(format!("Claude Code asks whether to use the server `{name}` when a session starts"), AGAIN);
-        }
-        Ok(())
     }
 
     /// The same server in two scopes gives every agent each tool twice, and runs each hook twice.

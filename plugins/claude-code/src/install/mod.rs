@@ -4,6 +4,7 @@ mod check;
 mod entries;
 mod project;
 mod settings;
+mod switches;
 #[cfg(test)]
 mod tests;
 mod user;

@@ -1,5 +1,5 @@
-//! What grows with a number and not with age: acknowledging a thousand messages and ten thousand, and a server's work
-//! for one message with no session on record and with fifty thousand. Both are to be linear, or flat.
+//! What grows with a number and not with age: acknowledging ten thousand messages and four times as many, and a
+//! server's work for one message with no session on record and with fifty thousand. Both are to be linear, or flat.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,7 +16,7 @@ use crate::folder::{self, Backend};
 use crate::records;
 
 /// How many messages are acknowledged.
-const UNREAD: [u64; 2] = [1_000, 10_000];
+const UNREAD: [u64; 2] = [10_000, 40_000];
 /// How many sessions are on record.
 const SESSIONS: [u64; 2] = [0, 50_000];
 /// The longest time in which sessions that ended are put away.
