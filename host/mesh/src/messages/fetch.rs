@@ -463,13 +463,13 @@ pub(crate) async fn tidy(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> R
 
 /// The messages that a fetch takes from those that pass its filters.
 fn choose<'a>(slots: impl Iterator<Item = &'a Slot>, ask: &Fetch) -> Vec<Slot> {
-    let mut slots: Vec<&Slot> = slots.collect();
-    if ask.newest {
-        slots.sort_by_key(|slot| slot.at);
-        let first = slots.len().saturating_sub(ask.limit);
-        slots.drain(..first);
+    if !ask.newest {
+        return slots.take(ask.limit).cloned().collect();
     }
-    slots.into_iter().take(ask.limit).cloned().collect()
+    let mut slots: Vec<&Slot> = slots.collect();
+    slots.sort_by_key(|slot| slot.at);
+    let first = slots.len().saturating_sub(ask.limit);
+    slots.drain(first..).cloned().collect()
 }
 
 /// The part of a message that was asked for, cut at character boundaries.
