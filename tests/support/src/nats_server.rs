@@ -4,10 +4,12 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 #![expect(clippy::disallowed_methods, reason = "the server is started here, and nowhere else in these tests")]
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Timeout until a server reports its port.
@@ -259,10 +261,21 @@ fn told(log: &Path) -> String {
     std::fs::read_to_string(log).unwrap_or_default()
 }
 
-/// Free ports. All are bound before the first is released, so they differ.
+/// Free ports. This process is never given one twice: a server of a cluster may not be up yet at the port that it was
+/// given for its routes, when the next one asks for a port for its clients.
 fn free_ports(count: usize) -> Vec<u16> {
-    let listeners: Vec<_> = (0..count).map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    listeners.iter().map(|listener| listener.local_addr().expect("an address").port()).collect()
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().expect("nobody panics while asking for a port");
+    let (mut ports, mut listeners) = (Vec::new(), Vec::new());
+    while ports.len() < count {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        listeners.push(listener);
+        if given.insert(port) {
+            ports.push(port);
+        }
+    }
+    ports
 }
 
 /// The program that the tests' setup installs, else the machine's own.
