@@ -41,18 +41,19 @@ pub(crate) async fn read(
         None => floor_of(connection, log).await?.0,
     };
     loop {
-        for part in parts(connection, log, &message, from.max(floor)).await? {
-            match part {
-                Part::Entry(entry) if bytes >= limit && !batch.entries.is_empty() => {
-                    batch.next = entry.at;
-                    return Ok(batch);
-                }
-                Part::Entry(entry) => {
-                    bytes += entry.bytes.len();
-                    batch.entries.push(entry);
-                }
-                Part::Damage(damage) => batch.damage.push(damage),
+        for Line { at, next, text } in lines(&message) {
+            if at < from.max(floor) {
+                continue;
             }
+            if !counts(connection, log, &message, text).await? {
+                batch.damage.push(Damage { at, bytes: text.len() as u64 });
+            } else if bytes >= limit && !batch.entries.is_empty() {
+                return Ok(batch);
+            } else {
+                bytes += text.len();
+                batch.entries.push(Entry { at, next, bytes: text.to_vec() });
+            }
+            batch.next = next;
         }
         batch.next = after(message.sequence);
         if bytes >= limit && messages.must_ask() {
@@ -68,34 +69,27 @@ pub(crate) async fn read(
     }
 }
 
-/// An entry of a message, or a line that is none.
-enum Part {
-    Entry(Entry),
-    Damage(Damage),
+/// A line of a message: an entry, or damage.
+struct Line<'a> {
+    at: Position,
+    /// Where the next one begins.
+    next: Position,
+    text: &'a [u8],
 }
 
-/// What a message holds at a position and after it.
-async fn parts(
-    connection: &Connection,
-    log: &Key,
-    message: &StreamMessage,
-    from: Position,
-) -> Result<Vec<Part>, StoreError> {
-    let lines: Vec<&[u8]> = message.payload.split(|byte| *byte == b'\n').collect();
-    let mut parts = Vec::new();
-    for (index, line) in lines.iter().enumerate() {
+fn lines(message: &StreamMessage) -> Vec<Line<'_>> {
+    let texts: Vec<&[u8]> = message.payload.split(|byte| *byte == b'\n').collect();
+    let last = texts.len() - 1;
+    let line = |(index, text)| {
         let at = position(message.sequence, index as u64);
-        if at < from {
-            continue;
-        }
-        let next = if index + 1 == lines.len() { after(message.sequence) } else { Position(at.0 + 1) };
-        let counts = backend::check_entry(line).is_ok() && may_speak(connection, log, message, line).await?;
-        parts.push(match counts {
-            true => Part::Entry(Entry { at, next, bytes: line.to_vec() }),
-            false => Part::Damage(Damage { at, bytes: line.len() as u64 }),
-        });
-    }
-    Ok(parts)
+        Line { at, next: if index == last { after(message.sequence) } else { Position(at.0 + 1) }, text }
+    };
+    texts.into_iter().enumerate().map(line).collect()
+}
+
+/// Whether a line is an entry, of a machine that may write it.
+async fn counts(connection: &Connection, log: &Key, message: &StreamMessage, line: &[u8]) -> Result<bool, StoreError> {
+    Ok(backend::check_entry(line).is_ok() && may_speak(connection, log, message, line).await?)
 }
 
 /// How many messages are asked for at once, each by its sequence.
@@ -110,16 +104,17 @@ pub(crate) async fn entries_at(connection: &Connection, log: &Key, at: &[Positio
     let stream = connection.logs().await?;
     let subjects = writers_of(connection, log).await?.filter(connection, log);
     let floor = floor_of(connection, log).await?.0;
-    let sequences: BTreeSet<u64> = at.iter().map(|at| place(*at).0).collect();
+    let wanted: BTreeSet<Position> = at.iter().copied().filter(|at| *at >= floor).collect();
+    let sequences: BTreeSet<u64> = wanted.iter().map(|at| place(*at).0).collect();
     let messages = futures::stream::iter(sequences).map(|sequence| message_at(connection, &stream, log, sequence));
     let messages: Vec<Option<StreamMessage>> = messages.buffered(AT_ONCE).try_collect().await?;
     let mut found = Vec::new();
     for message in messages.into_iter().flatten().filter(|message| subjects::includes(&subjects, &message.subject)) {
-        let parts = parts(connection, log, &message, floor).await?;
-        found.extend(parts.into_iter().filter_map(|part| match part {
-            Part::Entry(entry) => at.contains(&entry.at).then_some(entry),
-            Part::Damage(_) => None,
-        }));
+        for Line { at, next, text } in lines(&message).into_iter().filter(|line| wanted.contains(&line.at)) {
+            if counts(connection, log, &message, text).await? {
+                found.push(Entry { at, next, bytes: text.to_vec() });
+            }
+        }
     }
     Ok(found)
 }

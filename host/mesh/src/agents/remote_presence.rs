@@ -62,30 +62,17 @@ async fn tell_of(core: &Core, record: &SessionRecord) -> Result<(), StoreError> 
 }
 
 /// Puts the record of a session that has ended away, after other machines were told: what is put away, nobody tells
-/// of any more. Where they cannot be told, the record stays. Returns whether they could.
-pub(crate) async fn tell_of_end(core: &Core, revision: Revision, record: &SessionRecord) -> bool {
-    match told_of_end(core, revision, record).await {
-        Ok(Some((revision, told))) => archive::put_away(core, revision, &told).await,
-        Ok(None) => {}
-        Err(error) => {
-            tracing::debug!(%error, session = %record.session.id, "its end is not reported yet");
-            return false;
-        }
-    }
-    true
-}
-
-/// The record as it is once other machines know of the end; none if it is gone.
-async fn told_of_end(
-    core: &Core,
-    revision: Revision,
-    record: &SessionRecord,
-) -> Result<Option<(Revision, SessionRecord)>, StoreError> {
+/// of any more. Where they cannot be told, the record stays.
+pub(crate) async fn tell_of_end(core: &Core, revision: Revision, record: &SessionRecord) -> Result<(), StoreError> {
     if !core.topology.has_other_machines() || record.agent.is_none() {
-        return Ok(Some((revision, record.clone())));
+        archive::put_away(core, revision, record).await;
+        return Ok(());
     }
     tell_of(core, record).await?;
-    records::load(core.local.as_ref(), &keys::session(&record.session)).await
+    if let Some((revision, told)) = records::load(core.local.as_ref(), &keys::session(&record.session)).await? {
+        archive::put_away(core, revision, &told).await;
+    }
+    Ok(())
 }
 
 /// Writes heartbeats for the sessions that a process serves, and reports those that ended.
@@ -110,7 +97,7 @@ async fn tell_of_all(core: &Core, connections: &Connections, served: &Served) ->
                 };
                 match found {
                     Some((revision, record)) if has_ended(core, &record) => {
-                        tell_of_end(core, revision, &record).await;
+                        tell_of_end(core, revision, &record).await?
                     }
                     Some((_, record)) => tell_of(core, &record).await?,
                     None => {}

@@ -202,15 +202,13 @@ impl Inbox {
             slot.history.take(receipt_at, event);
             slot.history.is_settled()
         });
-        match settles {
-            Some(true) => self.settle(id, at, acknowledged),
-            Some(false) => {}
-            None if acknowledged => {
-                if let Some(known) = self.recent.iter_mut().find(|(recent, _)| *recent == id) {
-                    known.1 = true;
-                }
-            }
-            None => {}
+        if settles == Some(true) {
+            self.settle(id, at, acknowledged);
+        } else if settles.is_none()
+            && acknowledged
+            && let Some(known) = self.recent.iter_mut().find(|(recent, _)| *recent == id)
+        {
+            known.1 = true;
         }
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct OpenMessages {
     placed: BTreeMap<Position, MessageId>,
     /// As they are presented: the most urgent first, then the oldest.
     ranked: BTreeSet<(Reverse<Priority>, Position, MessageId)>,
-    /// Those that may be somebody's: leased once, or handed over.
+    /// Those that were leased once, or handed over.
     engaged: BTreeSet<MessageId>,
     /// Where the first receipt of each is that has one, and where the message is.
     receipts: BTreeSet<(Position, Position)>,
@@ -93,12 +93,12 @@ impl OpenMessages {
         self.receipts.iter().find(|(_, at)| *at >= begin).map(|(first, _)| *first)
     }
 
-    /// Those that somebody is presenting.
+    /// Those that are being presented.
     pub(crate) fn leased(&self, now: Instant) -> impl Iterator<Item = &Slot> {
         self.engaged().filter(move |slot| slot.history.is_leased(now))
     }
 
-    /// Those that may be somebody's.
+    /// Those that were leased once, or handed over.
     pub(crate) fn engaged(&self) -> impl Iterator<Item = &Slot> {
         self.engaged.iter().filter_map(|id| self.slots.get(id))
     }

@@ -54,7 +54,10 @@ pub(crate) async fn live_sessions(core: &Core) -> Result<Vec<(SessionRecord, Act
         let activity = self::activity(core, &record);
         if activity == Activity::Ended {
             // Where other machines cannot be told now, the next listing tries again.
-            is_told = is_told && remote_presence::tell_of_end(core, revision, &record).await;
+            if is_told && let Err(error) = remote_presence::tell_of_end(core, revision, &record).await {
+                tracing::debug!(%key, %error, "the end of a session is not reported yet");
+                is_told = false;
+            }
         } else {
             live.push((record, activity));
         }

@@ -1,4 +1,4 @@
-//! Settings that turn our tools or hooks off, whoever set them: the user, a team or an administrator. What counts where
+//! Settings that turn our tools or hooks off, set by the user, a team or an administrator. What counts where
 //! was tried with the real client (tests/switches.rs).
 
 use relay_mesh_sdk::checklist::{Checklist, texts};
