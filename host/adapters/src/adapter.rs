@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use mesh::ports::harness::{
-    About, Delivered, Finding, Findings, Harness, HarnessError, HookCall, HookHost, Mail, Occasion, OptionalInterfaces,
-    Plan, Reading, Reply, Route, Setup,
+    About, ClientTraces, Delivered, Finding, Findings, Harness, HarnessError, HookCall, HookHost, Mail, Occasion,
+    OptionalInterfaces, Plan, Reading, Reply, Route, Setup,
 };
 use mesh::sessions::{Activity, Caller, Detection, Session};
 use tokio::sync::Semaphore;
@@ -290,6 +290,10 @@ fn sentence(error: &wasmtime::Error) -> String {
 impl Harness for Adapter {
     fn about(&self) -> &About {
         &self.about
+    }
+
+    fn traces(&self) -> ClientTraces {
+        self.lender.traces.clone()
     }
 
     async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError> {

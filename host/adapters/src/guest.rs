@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mesh::ports::harness::ClientTraces;
 use mesh::ports::machine::Machine;
 use wasmtime::component::ResourceTable;
 use wasmtime::{ResourceLimiter, Store, UpdateDeadline};
@@ -30,6 +31,8 @@ const MOST_RESOURCES: usize = 64;
 pub(crate) struct Lender {
     pub(crate) name: String,
     pub(crate) grants: Grants,
+    /// What its client's processes show of its sessions.
+    pub(crate) traces: ClientTraces,
     /// Limits of one call.
     pub(crate) limits: Limits,
     pub(crate) store: Arc<dyn store::Store>,

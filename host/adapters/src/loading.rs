@@ -99,10 +99,11 @@ impl Adapters {
 
     /// What the calls of a candidate share. Its state and its faults go to this store.
     pub(crate) fn lender(&self, candidate: &Candidate, given: Given, store: Arc<dyn Store>) -> Arc<Lender> {
-        let Manifest { name, asks, limits, .. } = &candidate.manifest;
+        let Manifest { name, asks, limits, traces, .. } = &candidate.manifest;
         Arc::new(Lender {
             name: name.clone(),
             grants: Grants::new(name, asks.clone(), given),
+            traces: traces.clone(),
             limits: *limits,
             store,
             machine: Arc::clone(&self.settings.machine),

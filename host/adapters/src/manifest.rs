@@ -38,6 +38,13 @@
 //! hook = "SessionStart"
 //! payload = '{"session_id":"rehearsal","hook_event_name":"SessionStart","source":"startup"}'
 //!
+//! [project]                            # where a project's settings have an effect, beside their own folder
+//! reaches = "subfolders"               # subfolders | repository: all its worktrees, from the top of the main one
+//!
+//! [sessions]                           # what the client's processes show of its sessions
+//! terminal = "codex"                   # the program in whose terminals they are on screen
+//! record = { begins = "rollout-", ends = ".jsonl", id-length = 36 } # a file that it keeps open for each loaded one
+//!
 //! [runs.task]                          # a grant too: how the harness is started for one task (`Run`)
 //! program = "claude"
 //! words = ["-p", "--output-format", "stream-json"]
@@ -62,6 +69,8 @@ use std::fmt;
 
 use serde::Deserialize;
 use toml::Spanned;
+
+use mesh::ports::harness::ClientTraces;
 
 use crate::template::{Address, Argument, Origin};
 pub use raw::is_name;
@@ -94,6 +103,23 @@ pub struct Manifest {
     pub limits: Limits,
     /// A hook call by which `doctor` tests that hooks are answered.
     pub rehearsal: Option<Rehearsal>,
+    /// Where a project's settings have an effect.
+    pub reaches: Reaches,
+    /// What its client's processes show of its sessions.
+    pub traces: ClientTraces,
+}
+
+/// Where the settings in a project's folder have an effect, beside that folder itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reaches {
+    /// Nowhere else.
+    #[default]
+    Folder,
+    /// In the folders below it, within one working copy: the harness looks from where it runs upwards.
+    Subfolders,
+    /// If the folder is the top of the main worktree: in the whole repository, with all its worktrees.
+    Repository,
 }
 
 /// A call of one of the harness's hooks, as the harness would make it.
@@ -300,6 +326,8 @@ impl Manifest {
             asks,
             limits,
             rehearsal: written.rehearsal,
+            reaches: written.project.reaches,
+            traces: ClientTraces { record: written.sessions.record, terminal: written.sessions.terminal },
         })
     }
 }

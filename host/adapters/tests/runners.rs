@@ -45,6 +45,7 @@ impl Scene<'_> {
                 home: Some(self.stage.home.clone()),
                 project: Some(self.stage.project.clone()),
                 environment: self.environment.iter().cloned().collect(),
+                main_worktree: None,
                 in_place_of_root: None,
                 own: OwnInstallation::default(),
             },

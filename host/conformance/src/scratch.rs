@@ -92,6 +92,7 @@ impl Scratch {
         let surroundings = Surroundings {
             home: Some(home.clone()),
             project: Some(project),
+            main_worktree: None,
             environment: BTreeMap::from([("PATH".to_owned(), programs.display().to_string())]),
             in_place_of_root: Some(folder.join("machine")),
             own: OwnInstallation::default(),

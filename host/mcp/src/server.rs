@@ -56,6 +56,8 @@ struct Shared {
     runs: Option<Arc<dyn RunHost>>,
     leases: LeaseTracker,
     origin: CallOrigin,
+    /// The process of the only client, if it started this one.
+    client: Option<u32>,
     /// The tools for clients with a connection.
     tools: BTreeMap<&'static str, ListedTool>,
     /// The tools for clients that can only identify themselves by a key.
@@ -66,7 +68,27 @@ impl Server {
     pub(crate) fn new(service: Service, leases: LeaseTracker, origin: CallOrigin, profile: Profile) -> Server {
         let (tools, keyed) = (tools::tools(profile, KeyArgument::Hidden), tools::tools(profile, KeyArgument::Shown));
         let Service { mesh, runs } = service;
-        Server(Arc::new(Shared { mesh, runs, leases, origin, tools, keyed }))
+        Server(Arc::new(Shared { mesh, runs, leases, origin, client: None, tools, keyed }))
+    }
+
+    /// The same server for the one client that started this process.
+    pub(crate) fn started_by(mut self, client: Option<u32>) -> Server {
+        if let Some(shared) = Arc::get_mut(&mut self.0) {
+            shared.client = client;
+        }
+        self
+    }
+
+    /// Looks for sessions that the client has opened again. Their user need not have typed anything yet.
+    fn look_for_reopened(&self, client: &Implementation, context: &RequestContext<RoleServer>) {
+        let Some((process, connection)) = self.0.client.zip(context.extensions.get::<Connection>()) else { return };
+        let mut call = caller::call(&self.0.origin, "", &JsonObject::new(), &Proof::default(), context, None);
+        call.caller.tool = None;
+        call.caller.client_name = Some(client.name.clone());
+        let (mesh, id, closing) = (Arc::clone(&self.0.mesh), connection.id.clone(), connection.closing.clone());
+        tokio::spawn(async move {
+            closing.run_until_cancelled(mesh.find_reopened(&call.caller, &id, process)).await;
+        });
     }
 
     async fn answer(
@@ -174,6 +196,7 @@ impl ServerHandler for Server {
     ) -> Result<InitializeResult, ErrorData> {
         context.peer.set_peer_info(request.clone());
         let mut result = self.negotiate_initialize(&request)?;
+        self.look_for_reopened(&request.client_info, &context);
         result.instructions = Some(self.instructions(&context, Some(request.client_info)).await);
         Ok(result)
     }

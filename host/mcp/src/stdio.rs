@@ -25,6 +25,8 @@ pub struct ClientProcess {
     pub environment: Vec<(String, String)>,
     /// The folder in which it started us. A root that the client names takes precedence.
     pub workdir: Option<String>,
+    /// Its process id.
+    pub pid: Option<u32>,
 }
 
 /// Why a connection ended with an error.
@@ -65,8 +67,11 @@ where
     let mesh = Arc::clone(&service.mesh);
     let leases = LeaseTracker::new(Arc::clone(&mesh));
     let connection = Connection::new(fresh_connection(&mesh), leases.clone());
+    if let Some(client) = process.pid {
+        mesh.connected(&connection.id, client);
+    }
     let origin = server::origin_of_stdio(process.environment, process.workdir);
-    let server = Server::new(service, leases.clone(), origin, profile);
+    let server = Server::new(service, leases.clone(), origin, profile).started_by(process.pid);
     let transport =
         WatchedTransport::new(AsyncRwTransport::new_server(read, write), connection.clone(), leases.clone());
 

@@ -101,6 +101,8 @@ pub struct Limits {
     pub away_after: u64,
     /// How long mail waits at most for the next prompt of a user who stopped a turn, in milliseconds.
     pub after_stop: u64,
+    /// Whether mail may have a session work that nobody has on screen.
+    pub background: bool,
     /// How long settled mail is kept, in milliseconds.
     pub keep: u64,
     /// After how long unread mail expires, in milliseconds.
@@ -116,6 +118,7 @@ impl Default for Limits {
             lease: 60_000,
             away_after: 10 * 60_000,
             after_stop: 10 * 60_000,
+            background: false,
             keep: 7 * 24 * 3_600_000,
             expire_after: 30 * 24 * 3_600_000,
             edits: EditRules::default(),

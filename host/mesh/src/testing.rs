@@ -12,10 +12,10 @@ use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
 use crate::ports::harness::{
-    About, Carries, Delivered, Finding, Findings, HandedOver, Harness, HarnessError, HarnessEvidence, Harnesses,
-    HookCall, HookHost, Mail, Occasion, OptionalInterfaces, Plan, Reading, Reply, Route, Setup, Verdict,
+    About, Carries, ClientTraces, Delivered, Finding, Findings, HandedOver, Harness, HarnessError, HarnessEvidence,
+    Harnesses, HookCall, HookHost, Mail, Occasion, OptionalInterfaces, Plan, Reading, Reply, Route, Setup, Verdict,
 };
-use crate::ports::machine::{Instant, Machine, Process};
+use crate::ports::machine::{Instant, Machine, Process, Terminal};
 use crate::reservations::repository::{Checkout, PathKind, Repository, Resolved};
 use crate::sessions::{Activity, Call, Caller, Certainty, ConnectionId, Detection, Session, Transport};
 
@@ -28,6 +28,10 @@ pub struct FakeMachine {
     space: AtomicU64,
     /// The marks of folders. Others have none.
     marks: Mutex<BTreeMap<PathBuf, String>>,
+    /// The files that each process has open.
+    open_files: Mutex<BTreeMap<u32, Vec<String>>>,
+    /// The processes that run in terminals, each with its arguments. All are in `/work`.
+    terminals: Mutex<BTreeMap<u32, Vec<String>>>,
     host: &'static str,
 }
 
@@ -39,6 +43,8 @@ impl Default for FakeMachine {
             processes: Mutex::new(BTreeMap::from([(1, 1)])),
             space: AtomicU64::new(1),
             marks: Mutex::default(),
+            open_files: Mutex::default(),
+            terminals: Mutex::default(),
             host: "here",
         }
     }
@@ -83,6 +89,19 @@ impl FakeMachine {
         self.processes.lock().expect("no test panics while it holds this").insert(pid, u64::from(pid) + 1);
     }
 
+    /// Starts a process in a terminal.
+    pub fn start_terminal(&self, pid: u32, arguments: &[&str]) {
+        self.start(pid);
+        let arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
+        self.terminals.lock().expect("no test panics while it holds this").insert(pid, arguments);
+    }
+
+    /// A process has these files open from now on.
+    pub fn opens(&self, pid: u32, files: &[&str]) {
+        let files = files.iter().map(|file| (*file).to_owned()).collect();
+        self.open_files.lock().expect("no test panics while it holds this").insert(pid, files);
+    }
+
     /// Ends a process.
     pub fn kill(&self, pid: u32) {
         self.processes.lock().expect("no test panics while it holds this").remove(&pid);
@@ -111,6 +130,22 @@ impl Machine for FakeMachine {
 
     fn process_space(&self) -> Option<u64> {
         Some(self.space.load(Ordering::Relaxed))
+    }
+
+    fn open_files(&self, pid: u32) -> Vec<String> {
+        let files = self.open_files.lock().expect("no test panics while it holds this");
+        files.get(&pid).cloned().unwrap_or_default()
+    }
+
+    fn terminals(&self, _program: &str) -> Vec<Terminal> {
+        let terminals = self.terminals.lock().expect("no test panics while it holds this");
+        let living = terminals.iter().filter_map(|(pid, arguments)| Some((self.process(*pid)?, arguments)));
+        let terminal = |(process, arguments): (Process, &Vec<String>)| Terminal {
+            process,
+            folder: PathBuf::from("/work"),
+            arguments: arguments.clone(),
+        };
+        living.map(terminal).collect()
     }
 
     fn name(&self) -> &str {
@@ -189,6 +224,8 @@ pub struct FakeHarness {
     pub answer: Mutex<Option<Result<Delivered, HarnessError>>>,
     /// What its evidence says; by default it has none.
     pub evidence: Mutex<Option<Vec<(MessageId, Verdict)>>>,
+    /// What its client's processes show; by default nothing.
+    pub traces: Mutex<ClientTraces>,
 }
 
 impl Default for FakeHarness {
@@ -207,6 +244,7 @@ impl Default for FakeHarness {
             delivered: Mutex::default(),
             answer: Mutex::default(),
             evidence: Mutex::default(),
+            traces: Mutex::default(),
         }
     }
 }
@@ -221,6 +259,10 @@ pub fn route(name: &str, carries: Carries, proves: DeliveryStatus, timeout: u32)
 impl Harness for FakeHarness {
     fn about(&self) -> &About {
         &self.about
+    }
+
+    fn traces(&self) -> ClientTraces {
+        self.traces.lock().expect("no test panics while it holds this").clone()
     }
 
     async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError> {

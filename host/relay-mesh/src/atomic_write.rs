@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use store::Durability;
 
-use crate::machine;
+use crate::process_info;
 
 /// Marks the temporary file. The process id and a counter follow it.
 const NEW: &str = ".relay-mesh-new.";
@@ -53,7 +53,7 @@ fn left_behind(folder: &Path, name: &OsStr) -> io::Result<Vec<PathBuf>> {
         let entry = entry?;
         let found = entry.file_name();
         let writer = found.to_str().and_then(|found| found.strip_prefix(&begins)?.split('-').next()?.parse().ok());
-        if writer.is_some_and(|pid| machine::process(pid).is_none()) {
+        if writer.is_some_and(|pid| process_info::process(pid).is_none()) {
             left.push(entry.path());
         }
     }

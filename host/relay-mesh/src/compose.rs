@@ -16,6 +16,7 @@ use crate::config::{AllowedCommands, Durable, NatsValues, Servers, Shared};
 use crate::context::Context;
 use crate::errors::{Explain, store::OTHER_FOLDER};
 use crate::exit::Exit;
+use crate::git_checkout;
 use crate::machine::{MachineError, ThisMachine};
 use crate::server::ServerError;
 use crate::server::nats::{self, NatsRecord};
@@ -275,5 +276,6 @@ fn surroundings(context: &Context, client: Client) -> Surroundings {
     };
     // Without its own path, which the system all but always tells, a run finds relay-mesh in PATH.
     let own = Installation::of(context).map(|installation| installation.for_runs()).unwrap_or_default();
-    Surroundings { home: context.environment.home(), project, environment, in_place_of_root: None, own }
+    let main_worktree = Some(git_checkout::main_worktree as fn(&Path) -> Option<PathBuf>);
+    Surroundings { home: context.environment.home(), project, main_worktree, environment, in_place_of_root: None, own }
 }

@@ -33,6 +33,19 @@ pub(crate) fn checkout(folder: &Path) -> io::Result<Checkout> {
     Ok(Checkout { repository: Repository::named(&folder.to_string_lossy()), everywhere, top: folder })
 }
 
+/// The top folder of the working copy that contains a folder, if one does.
+pub(crate) fn top_of(folder: &Path) -> Option<PathBuf> {
+    let folder = fs::canonicalize(folder).ok()?;
+    folder.ancestors().find(|top| matches!(common_folder(&top.join(".git")), Ok(Some(_)))).map(Path::to_owned)
+}
+
+/// The top folder of the main worktree of the repository that contains a folder. A bare repository has none.
+pub(crate) fn main_worktree(folder: &Path) -> Option<PathBuf> {
+    let common = common_folder(&top_of(folder)?.join(".git")).ok()??;
+    let is_clone = common.file_name().is_some_and(|name| name == ".git");
+    common.parent().filter(|_| is_clone).map(Path::to_owned)
+}
+
 /// The repository's name in the project's settings. Other errors in that file are reported when it is read as settings.
 fn named_in(top: &Path) -> io::Result<Option<String>> {
     #[derive(serde::Deserialize)]

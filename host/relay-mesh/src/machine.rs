@@ -6,12 +6,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use mesh::ports::machine::{Instant, Machine, Process};
+use mesh::ports::machine::{Instant, Machine, Process, Terminal};
 use mesh::reservations::repository::{Checkout, Resolved};
 
 use store_nats::Timekeeper;
 
 use crate::clock::Clock;
+use crate::process_info::{self, process};
 use crate::{file_mark, git_checkout};
 
 /// The file in the data folder with this machine's name.
@@ -121,6 +122,14 @@ impl Machine for ThisMachine {
         *OWN.get_or_init(|| fs::metadata("/proc/self/ns/pid").map(|found| found.ino()).ok())
     }
 
+    fn open_files(&self, pid: u32) -> Vec<String> {
+        process_info::open_files(pid)
+    }
+
+    fn terminals(&self, program: &str) -> Vec<Terminal> {
+        process_info::terminals(program)
+    }
+
     fn name(&self) -> &str {
         &self.name
     }
@@ -143,73 +152,6 @@ impl Machine for ThisMachine {
         // Ids, reservations and keys need these bytes: without them the process must stop.
         getrandom::fill(&mut bytes).expect("the operating system gives random bytes");
         bytes
-    }
-}
-
-/// Identifies the process that called this one, skipping shells in between. None if that process has ended or the
-/// system does not tell.
-#[cfg(target_os = "linux")]
-pub(crate) fn caller() -> Option<String> {
-    let mut pid = std::os::unix::process::parent_id();
-    for _ in 0..MOST_SHELLS {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let (name, parent) = name_and_parent(&stat)?;
-        if !SHELLS.contains(&name) {
-            return started(&stat).map(|start| format!("{pid}.{start}"));
-        }
-        pid = parent;
-    }
-    None
-}
-
-/// None: on this system we cannot tell which ancestors are shells.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn caller() -> Option<String> {
-    None
-}
-
-/// The shells by which harnesses run a hook's command line.
-#[cfg(target_os = "linux")]
-const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "busybox", "zsh", "ksh", "fish"];
-/// More nested shells than anybody starts.
-#[cfg(target_os = "linux")]
-const MOST_SHELLS: usize = 8;
-
-/// The program's name and the parent's id in a line of `/proc/PID/stat`.
-#[cfg(target_os = "linux")]
-fn name_and_parent(stat: &str) -> Option<(&str, u32)> {
-    let (head, fields) = stat.rsplit_once(')')?;
-    let (_, name) = head.split_once('(')?;
-    Some((name, fields.split_ascii_whitespace().nth(1)?.parse().ok()?))
-}
-
-/// The process that has this id now. On Linux its start tick, counted from boot, tells it apart from a later one; a
-/// zombie counts as gone.
-#[cfg(target_os = "linux")]
-pub(crate) fn process(pid: u32) -> Option<Process> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    started(&stat).map(|start| Process { pid, start })
-}
-
-/// The process that has this id now. Its start is unknown here, so answering a signal must do.
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn process(pid: u32) -> Option<Process> {
-    let number = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
-    match rustix::process::test_kill_process(number) {
-        Ok(()) | Err(rustix::io::Errno::PERM) => Some(Process { pid, start: 0 }),
-        Err(_) => None,
-    }
-}
-
-/// The start tick in a line of `/proc/PID/stat`. The program's name is in parentheses and may contain any character, so
-/// fields are counted after the last parenthesis.
-#[cfg(target_os = "linux")]
-fn started(stat: &str) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_ascii_whitespace();
-    match fields.next()? {
-        "Z" | "X" | "x" => None,
-        _ => fields.nth(18)?.parse().ok(),
     }
 }
 
@@ -277,35 +219,6 @@ fn make_machine_name(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn the_start_is_found_behind_any_program_name() {
-        let line = |name: &str, state: &str| {
-            format!("17 ({name}) {state} 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20")
-        };
-        for (stat, expected) in [
-            (line("sh", "S"), Some(4711)),
-            (line("a) R (b", "R"), Some(4711)),
-            (line("sh", "Z"), None),
-            (String::from("17 (sh"), None),
-            (String::from("17 (sh) S 1 2"), None),
-        ] {
-            assert_eq!(started(&stat), expected, "{stat}");
-        }
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn the_caller_is_found_behind_shells() {
-        assert_eq!(name_and_parent("17 (sh) S 4711 2"), Some(("sh", 4711)));
-        assert_eq!(name_and_parent("17 (a) R (b) S 1 2"), Some(("a) R (b", 1)));
-        assert_eq!(name_and_parent("17 (sh"), None);
-        let caller = caller().expect("a test is run by something");
-        let (pid, start) = caller.split_once('.').expect("a number and a start");
-        let found = process(pid.parse().expect("a number")).expect("it runs");
-        assert_eq!(found.start.to_string(), start);
-    }
 
     #[test]
     fn this_process_lives_and_an_impossible_one_does_not() {

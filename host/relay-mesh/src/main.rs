@@ -24,6 +24,7 @@ mod logging;
 mod machine;
 mod own_path;
 mod pipelines;
+mod process_info;
 mod render;
 mod retention;
 mod reviews;

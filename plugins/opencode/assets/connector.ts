@@ -402,6 +402,34 @@ function server({ url }: Place): Any {
   return { port: Number(url.port), username: process.env.OPENCODE_SERVER_USERNAME, password: process.env.OPENCODE_SERVER_PASSWORD }
 }
 
+/** The words with which OpenCode was started. Its terminal runs plugins in a worker, which is not given them. */
+function startedWith(): string[] {
+  try {
+    return readFileSync("/proc/self/cmdline", "utf8").split("\0")
+  } catch {
+    return process.argv // Another system than Linux.
+  }
+}
+
+/** The session that this OpenCode was started to open again. Until its first prompt OpenCode tells of no event of it. */
+async function reopened({ client, directory }: Place): Promise<string | undefined> {
+  const words = startedWith()
+  const at = words.findIndex((word) => word === "-s" || word === "--session")
+  const named = at >= 0 ? words[at + 1] : words.find((word) => /^(--session|-s)=/.test(word))?.split("=")[1]
+  try {
+    if (named) {
+      const { data } = await client.session.get({ path: { id: named } })
+      return data?.directory === directory ? data.id : undefined
+    }
+    if (!words.some((word) => word === "-c" || word === "--continue")) return undefined
+    const { data } = await client.session.list()
+    const here = (data ?? []).filter((session: Any) => session.directory === directory && !session.parentID)
+    return here.sort((one: Any, other: Any) => other.time.updated - one.time.updated)[0]?.id
+  } catch {
+    return undefined // It is told of at its first prompt.
+  }
+}
+
 /** Copies of this file (the project's and the user's own) share one connector. */
 const connector = (): Connector => ((globalThis as Any)[Symbol.for("relay-mesh.connector")] ??= new Connector())
 
@@ -428,6 +456,7 @@ export const RelayMesh = async (context: Any) => {
     },
   }
   if (!mesh.enter(place)) return {}
+  void reopened(place).then((id) => id && mesh.session(id, place))
   const ours = (tool: string) => tool.startsWith(`${SERVER}_`)
   return {
     /** A file that a team commits holds nothing of this machine, so its program and data folder are filled in here. */

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use mesh::ports::harness::RecordName;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::run::RawRun;
-use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Matches, Rehearsal, Root};
+use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Matches, Reaches, Rehearsal, Root};
 use crate::template::{Address, Argument, InvalidTemplate};
 
 #[derive(Deserialize)]
@@ -27,6 +28,24 @@ pub(super) struct RawManifest {
     #[serde(default)]
     pub(super) limits: RawLimits,
     pub(super) rehearsal: Option<Rehearsal>,
+    #[serde(default)]
+    pub(super) project: RawProject,
+    #[serde(default)]
+    pub(super) sessions: RawSessions,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawSessions {
+    pub(super) terminal: Option<String>,
+    pub(super) record: Option<RecordName>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawProject {
+    #[serde(default)]
+    pub(super) reaches: Reaches,
 }
 
 #[derive(Default, Deserialize)]

@@ -12,6 +12,9 @@ pub struct Surroundings {
     pub home: Option<PathBuf>,
     /// The project of the command.
     pub project: Option<PathBuf>,
+    /// Finds the main worktree of a folder's repository, for `${main-worktree}`. Without it, and without a repository,
+    /// that is the project.
+    pub main_worktree: Option<fn(&Path) -> Option<PathBuf>>,
     /// Variables of this process.
     pub environment: BTreeMap<String, String>,
     /// A folder that replaces `/` in absolute paths of manifests. Only the conformance kit sets it, so that its results
@@ -19,6 +22,14 @@ pub struct Surroundings {
     pub in_place_of_root: Option<PathBuf>,
     /// How this relay-mesh is started by what it starts itself.
     pub own: OwnInstallation,
+}
+
+impl Surroundings {
+    /// The top folder of the main worktree of the project's repository.
+    fn main_worktree(&self) -> Option<PathBuf> {
+        let project = self.project.as_ref()?;
+        Some(self.main_worktree.and_then(|find| find(project)).unwrap_or_else(|| project.clone()))
+    }
 }
 
 /// How this very relay-mesh is started, by a harness that it has started for a task.
@@ -57,7 +68,7 @@ pub fn check_path(template: &str) -> Result<(), InvalidTemplate> {
     }
 }
 
-/// Fills `${NAME}`, `${NAME:-default}`, `${project}` and a leading `~`. A path that begins with `/` is under
+/// Fills `${NAME}`, `${NAME:-default}`, `${project}`, `${main-worktree}` and a leading `~`. A path that begins with `/` is under
 /// `in_place_of_root`, if that is set.
 pub fn fill_path(template: &str, from: &Surroundings) -> Result<PathBuf, FillError> {
     let mut text = String::new();
@@ -75,6 +86,7 @@ pub fn fill_path(template: &str, from: &Surroundings) -> Result<PathBuf, FillErr
         };
         let value = match name {
             "project" => from.project.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            "main-worktree" => from.main_worktree().map(|path| path.to_string_lossy().into_owned()),
             name => from.environment.get(name).filter(|value| !value.is_empty()).cloned(),
         };
         match (value, default) {
@@ -139,8 +151,20 @@ mod tests {
         check_fill("${EMPTY:-~/.x}", "/home/ann/.x");
         check_fill("${NOPE}/a", "`NOPE` has no value here");
         check_fill("${project}", "`project` has no value here");
+        check_fill("${main-worktree}", "`main-worktree` has no value here");
         check_fill("~root/a", "`~root/a` is not an absolute path");
         check_fill("a/b", "`a/b` is not an absolute path");
+    }
+
+    #[test]
+    fn the_main_worktree_is_the_project_where_there_is_no_repository() {
+        let fill = |find: Option<fn(&Path) -> Option<PathBuf>>| {
+            let within = Surroundings { project: Some("/w/linked".into()), main_worktree: find, ..surroundings() };
+            fill_path("${main-worktree}/.x", &within).expect("it is filled").display().to_string()
+        };
+        assert_eq!(fill(None), "/w/linked/.x");
+        assert_eq!(fill(Some(|_| None)), "/w/linked/.x");
+        assert_eq!(fill(Some(|_| Some("/w/main".into()))), "/w/main/.x");
     }
 
     #[test]

@@ -100,6 +100,7 @@ impl Stage {
                 home: Some(self.home()),
                 project: None,
                 environment: [("PATH".to_owned(), path), ("SECRET".to_owned(), "s".to_owned())].into(),
+                main_worktree: None,
                 in_place_of_root: None,
                 own: adapters::OwnInstallation::default(),
             },

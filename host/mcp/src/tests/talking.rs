@@ -176,7 +176,10 @@ async fn what_others_wrote_stays_inside_its_envelope_and_its_quotes() {
 #[tokio::test]
 async fn a_session_that_the_process_inherited_is_bound_and_known_at_the_next_start() {
     let world = World::new();
-    let process = || ClientProcess { environment: vec![("FAKE_SESSION".to_owned(), "s1".to_owned())], workdir: None };
+    let process = || ClientProcess {
+        environment: vec![("FAKE_SESSION".to_owned(), "s1".to_owned())],
+        ..ClientProcess::default()
+    };
     // Without `_meta`: with it, the fake harness would be certain of a session of that name.
     let mut first = super::lines::Lines::connected(world.pipe(super::PIPE, process()).0, "2025-11-25").await;
     let calls = [
@@ -247,7 +250,7 @@ async fn with_roots(world: &World) -> super::lines::Lines {
 }
 
 fn inherited() -> ClientProcess {
-    ClientProcess { environment: Vec::new(), workdir: Some("/inherited".to_owned()) }
+    ClientProcess { workdir: Some("/inherited".to_owned()), ..ClientProcess::default() }
 }
 
 #[tokio::test]

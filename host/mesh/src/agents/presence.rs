@@ -9,6 +9,7 @@ use crate::ports::machine::Instant;
 use crate::sessions::connections::Connections;
 use crate::sessions::identify::CONNECTION;
 use crate::sessions::record;
+use crate::sessions::screens;
 use crate::sessions::{Activity, ConnectionId, SessionRecord, SessionRef, Sign};
 use crate::storage::{keys, records};
 
@@ -19,10 +20,24 @@ pub(crate) struct Traces {
     pub(crate) record: Option<SessionRecord>,
     /// Whether the session's process runs; `None` if its process is not known.
     pub(crate) process_runs: Option<bool>,
+    /// Whether nobody has the session on screen any more, as far as is known.
+    pub(crate) unseen: Unseen,
     /// The last heartbeat of an agent that has no session here.
     pub(crate) heartbeat: Option<Instant>,
     /// The activity of its session on another machine, as reported by that machine.
     pub(crate) told: Option<Activity>,
+}
+
+/// Whether somebody has a session on screen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Unseen {
+    /// Somebody may have it on screen.
+    #[default]
+    No,
+    /// Its terminal was closed, or shows another session: it is offline.
+    Offline,
+    /// So it is, and its user lets sessions work in the background.
+    Background,
 }
 
 /// Derives the presence, and the sentence that gives the evidence.
@@ -41,6 +56,13 @@ fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Pres
                 (Presence::Offline, format!("its session ended {} ago", span(now.since(record.heard))))
             }
             (_, Some(false)) => (Presence::Offline, "its process no longer runs".to_owned()),
+            _ if traces.unseen == Unseen::Offline => (Presence::Offline, "nobody has it on screen".to_owned()),
+            (Activity::Busy, _) if traces.unseen == Unseen::Background => {
+                (Presence::Busy, "works in the background: nobody has it on screen".to_owned())
+            }
+            (Activity::Idle, _) if traces.unseen == Unseen::Background => {
+                (Presence::Idle, "waits in the background: nobody has it on screen".to_owned())
+            }
             (Activity::Busy, Some(true)) => (Presence::Busy, format!("works, heard {} ago", span(silence))),
             (Activity::NeedsInput, Some(true)) => (Presence::NeedsInput, "waits for its user".to_owned()),
             (Activity::Idle, Some(true) | None) if record.stopped.is_some() && silence < away_after => {
@@ -136,6 +158,11 @@ async fn traces_beside(
         Some(_) | None => None,
     };
     let process_runs = record.as_ref().and_then(|record| record.process).map(|process| core.machine.lives(process));
+    let unseen = match &record {
+        Some(record) if screens::is_unseen(core, record) && core.limits.background => Unseen::Background,
+        Some(record) if screens::is_unseen(core, record) => Unseen::Offline,
+        Some(_) | None => Unseen::No,
+    };
     // Hooks note a session's signs of life in its record. Heartbeats are written only for agents without a session
     // here.
     let heartbeat: Option<Heartbeat> = match (&record, heartbeat) {
@@ -149,6 +176,7 @@ async fn traces_beside(
     Ok(Traces {
         record,
         process_runs,
+        unseen,
         heartbeat: heartbeat.map(|heartbeat| heartbeat.at),
         told: heartbeat.and_then(|heartbeat| heartbeat.activity),
     })
@@ -280,26 +308,13 @@ mod tests {
             key_digest: None,
         };
         let record = activity.map(|activity| SessionRecord {
-            session,
-            parent: None,
             workdir: "/w".to_owned(),
-            process: None,
-            process_space: None,
             shown_by,
-            route_hint: None,
-            agent: None,
-            released: None,
             activity,
-            heard,
-            first_seen: heard,
-            watches_wake_file: false,
-            stands_alone: false,
-            advice: None,
-            stopped: None,
-            succeeded_by: None,
-            told: None,
+            ..SessionRecord::new(session, heard)
         });
-        let traces = Traces { record, process_runs, heartbeat: activity.is_none().then_some(heard), told: None };
+        let traces =
+            Traces { record, process_runs, heartbeat: activity.is_none().then_some(heard), ..Traces::default() };
         let (presence, why) = judge(&agent, &traces, now, 600_000);
         assert_eq!(format!("{}: {why}", presence.as_str()), expected);
     }
@@ -334,7 +349,7 @@ mod tests {
                 key_digest: None,
             };
             let heartbeat = Some(Instant(now.0 - silence));
-            let traces = Traces { record: None, process_runs: None, heartbeat, told };
+            let traces = Traces { heartbeat, told, ..Traces::default() };
             let (presence, why) = judge(&agent, &traces, now, 600_000);
             assert_eq!(format!("{}: {why}", presence.as_str()), expected);
         };

@@ -30,6 +30,7 @@ use crate::reservations::edits;
 use crate::reservations::edits::EditAdvice;
 use crate::sessions::identify::bare;
 use crate::sessions::record;
+use crate::sessions::screens::{self, Sighting};
 use crate::sessions::ticket;
 use crate::sessions::{Activity, SessionRecord, SessionRef};
 use crate::{Enveloped, Mesh, envelope};
@@ -228,6 +229,9 @@ impl MeshHookHost<'_> {
         for event in &reading.events {
             self.apply(event, reading).await?;
         }
+        if let (true, Some(session)) = (reading.attended, &self.speaker) {
+            screens::note(&mesh.core, &self.adapter.traces(), session, Sighting::Prompt).await?;
+        }
         if let (true, Some(session)) = (reading.ends_turn(), &self.speaker) {
             // A turn that ended by itself began after the stop, or the stop was none.
             record::change_session(&mesh.core, session, |record| record.stopped = None).await?;
@@ -349,11 +353,8 @@ impl MeshHookHost<'_> {
                 .await
             }
             HookEvent::Ended(session) => {
-                record::change_session(&mesh.core, &self.reference(session), |record| {
-                    record.activity = Activity::Ended;
-                    record.watches_wake_file = false;
-                })
-                .await
+                let process = self.call.process.as_deref().and_then(|process| process.split('.').next()?.parse().ok());
+                record::end(&mesh.core, &self.reference(session), process).await
             }
         }
     }

@@ -27,6 +27,11 @@ impl Mesh {
         discover::roster(&self.core, harness).await
     }
 
+    /// Notes which process the client of a connection is, if that process started this one.
+    pub fn connected(&self, connection: &ConnectionId, client: u32) {
+        self.connections.set_client(connection, client);
+    }
+
     /// Forgets a closed connection. An agent that was bound only to it counts as offline.
     pub async fn disconnect(&self, connection: &ConnectionId) -> Result<(), IdentifyError> {
         identify::disconnect(&self.core, &self.connections, connection).await

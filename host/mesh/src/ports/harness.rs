@@ -26,6 +26,36 @@ pub struct About {
     pub connection_per_session: bool,
 }
 
+/// What the processes of a harness's client show of its sessions, as the adapter's manifest says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientTraces {
+    /// How the file is named that the client keeps open for each session that it has loaded.
+    pub record: Option<RecordName>,
+    /// The program in whose terminals sessions are on screen, while they may run in another process.
+    pub terminal: Option<String>,
+}
+
+/// The name of a session's record: `begins`, anything, the session's id, `ends`.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RecordName {
+    /// The beginning of the name.
+    pub begins: String,
+    /// Its end.
+    pub ends: String,
+    /// The length of a session's id, in characters.
+    pub id_length: usize,
+}
+
+impl RecordName {
+    /// The session whose record has this name, if any.
+    pub fn session_of<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let rest = name.strip_prefix(&self.begins)?.strip_suffix(&self.ends)?;
+        let id = rest.get(rest.len().checked_sub(self.id_length)?..)?;
+        (!id.is_empty()).then_some(id)
+    }
+}
+
 /// When an agent is told about the mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Occasion {
@@ -358,6 +388,10 @@ pub trait HookHost: Send {
 pub trait Harness: Send + Sync + 'static {
     /// What the adapter says about itself.
     fn about(&self) -> &About;
+    /// What its client's processes show of its sessions.
+    fn traces(&self) -> ClientTraces {
+        ClientTraces::default()
+    }
     /// The session that a caller's evidence points to, if any.
     async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError>;
     /// The sessions that are running now.

@@ -35,6 +35,17 @@ pub struct Process {
     pub start: u64,
 }
 
+/// A program that runs in a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// Its process.
+    pub process: Process,
+    /// Its current folder.
+    pub folder: PathBuf,
+    /// Its arguments, without the program.
+    pub arguments: Vec<String>,
+}
+
 /// The machine, as far as the mesh needs it. The binary implements it; tests have their own.
 pub trait Machine: Send + Sync + 'static {
     /// The time.
@@ -47,6 +58,17 @@ pub trait Machine: Send + Sync + 'static {
     /// of another set cannot be looked up here.
     fn process_space(&self) -> Option<u64> {
         None
+    }
+    /// The names of the files that a process of this user has open. None where the system does not tell.
+    fn open_files(&self, pid: u32) -> Vec<String> {
+        let _unseen: u32 = pid;
+        Vec::new()
+    }
+    /// This user's processes of a program that have a terminal as their standard input. None where the system does not
+    /// tell.
+    fn terminals(&self, program: &str) -> Vec<Terminal> {
+        let _unseen: &str = program;
+        Vec::new()
     }
     /// A name for this machine that survives restarts.
     fn name(&self) -> &str;

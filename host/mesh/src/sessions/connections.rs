@@ -14,6 +14,9 @@ pub(crate) struct Connections {
     /// Every agent that registered or called through a connection: this process delivers its mail. Written by
     /// registration and by calls, dropped when the connection closes.
     registered: Mutex<BTreeMap<ConnectionId, BTreeSet<AgentName>>>,
+    /// The process of each connection's client, which started this process. Written when it connects, dropped when the
+    /// connection closes.
+    clients: Mutex<BTreeMap<ConnectionId, u32>>,
     /// The connections whose clients hold a stream open. Written by the HTTP server, dropped when the connection
     /// closes.
     streaming: Mutex<BTreeSet<ConnectionId>>,
@@ -40,6 +43,16 @@ impl Connections {
         registered.entry(connection.clone()).or_default().insert(agent.clone())
     }
 
+    /// Notes which process the client of a connection is.
+    pub(crate) fn set_client(&self, connection: &ConnectionId, process: u32) {
+        self.clients.lock().expect("no holder of this lock panics").insert(connection.clone(), process);
+    }
+
+    /// The process of a connection's client, if it started this process.
+    pub(crate) fn client(&self, connection: Option<&ConnectionId>) -> Option<u32> {
+        self.clients.lock().expect("no holder of this lock panics").get(connection?).copied()
+    }
+
     /// The agents that registered or called through a connection.
     pub(crate) fn agents_by(&self, connection: &ConnectionId) -> BTreeSet<AgentName> {
         self.registered.lock().expect("no holder of this lock panics").get(connection).cloned().unwrap_or_default()
@@ -53,6 +66,7 @@ impl Connections {
     /// Forgets a connection. Returns the agent that acted through it.
     pub(crate) fn closed(&self, connection: &ConnectionId) -> Option<AgentName> {
         self.registered.lock().expect("no holder of this lock panics").remove(connection);
+        self.clients.lock().expect("no holder of this lock panics").remove(connection);
         self.streaming.lock().expect("no holder of this lock panics").remove(connection);
         self.speakers.lock().expect("no holder of this lock panics").remove(connection)
     }

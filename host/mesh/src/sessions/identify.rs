@@ -78,7 +78,12 @@ impl Mesh {
         let known = match (detected, &call.ticket) {
             (Some((harness, detection)), _) if detection.certainty == Certainty::Certain => {
                 let per_connection = harness.about().connection_per_session;
-                Some((named(harness.as_ref(), detection.session), Evidence::Call, per_connection))
+                let mut session = detection.session;
+                // The client keeps the session's record open, so it runs the session.
+                if session.process.is_none() && harness.traces().record.is_some() {
+                    session.process = self.connections.client(call.connection.as_ref());
+                }
+                Some((named(harness.as_ref(), session), Evidence::Call, per_connection))
             }
             (_, Some(ticket)) => {
                 let session = as_last_seen(&self.core, &ticket.session, call.caller.workdir.as_deref()).await?;

@@ -7,7 +7,9 @@ pub(crate) mod discover;
 pub(crate) mod identify;
 pub(crate) mod listeners;
 pub(crate) mod record;
+pub(crate) mod reopened;
 pub(crate) mod retention;
+pub(crate) mod screens;
 pub(crate) mod session;
 pub(crate) mod ticket;
 

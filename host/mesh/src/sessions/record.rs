@@ -8,10 +8,13 @@ use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::machine::Process;
 use crate::sessions::archive;
-use crate::sessions::{Activity, Session, SessionRecord, SessionRef, Sign};
+use crate::sessions::screens;
+use crate::sessions::{Activity, Session, SessionRecord, SessionRef};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
+/// The most processes that are remembered beside the latest one.
+const MOST_TERMINALS: usize = 8;
 /// How many successors of a session to follow before assuming a cycle.
 const LONGEST_CHAIN: usize = 64;
 
@@ -72,10 +75,11 @@ pub(crate) async fn session(core: &Core, session: &SessionRef) -> Result<Option<
     Ok(Some(view(core, SessionRecord { agent, ..record }, activity)))
 }
 
-/// A session's activity, by its record and its process.
+/// A session's activity, by its record, its process and its terminal.
 pub(crate) fn activity(core: &Core, record: &SessionRecord) -> Activity {
     match record.process {
         Some(process) if !core.machine.lives(process) => Activity::Ended,
+        Some(_) | None if screens::is_unseen(core, record) && !core.limits.background => Activity::Ended,
         Some(_) | None => record.activity,
     }
 }
@@ -160,26 +164,7 @@ pub(crate) async fn observe(
     let reference = SessionRef { harness: harness.to_owned(), id: session.id.clone() };
     let process: Option<Process> = session.process.and_then(|pid| core.machine.process(pid));
     let observed = |old: Option<SessionRecord>| {
-        let mut record = old.clone().unwrap_or_else(|| SessionRecord {
-            session: reference.clone(),
-            parent: None,
-            workdir: String::new(),
-            process: None,
-            process_space: None,
-            shown_by: Sign::Process,
-            route_hint: None,
-            agent: None,
-            released: None,
-            activity: Activity::Idle,
-            heard: now,
-            first_seen: now,
-            watches_wake_file: false,
-            stands_alone: false,
-            advice: None,
-            stopped: None,
-            succeeded_by: None,
-            told: None,
-        });
+        let mut record = old.clone().unwrap_or_else(|| SessionRecord::new(reference.clone(), now));
         if session.parent.is_some() {
             record.parent.clone_from(&session.parent);
         }
@@ -197,8 +182,11 @@ pub(crate) async fn observe(
             None => record.process,
             Some(process) => Some(process),
         };
-        if process.is_some() {
+        if let Some(process) = process {
             record.process_space = core.machine.process_space();
+            record.others.extend(old.as_ref().and_then(|old| old.process));
+            record.others.retain(|other| *other != process && core.machine.lives(*other));
+            record.others.truncate(MOST_TERMINALS);
         }
         let returns = record.activity == Activity::Ended || (died && !late);
         match activity {
@@ -292,6 +280,25 @@ pub(crate) async fn change_session(
         records::update(core.local.as_ref(), &key, Durability::Process, &mut changed).await?;
     }
     Ok(())
+}
+
+/// Notes that a session has ended in a process, `None` if it is not known in which. If another one has it open still, it
+/// goes on there.
+pub(crate) async fn end(core: &Core, session: &SessionRef, process: Option<u32>) -> Result<(), StoreError> {
+    change_session(core, session, |record| {
+        let known: Vec<Process> = record.process.into_iter().chain(record.others.iter().copied()).collect();
+        let (ended, mut rest): (Vec<Process>, Vec<Process>) =
+            known.into_iter().partition(|known| Some(known.pid) == process);
+        rest.retain(|other| core.machine.lives(*other));
+        if !ended.is_empty() && !rest.is_empty() {
+            record.process = Some(rest.remove(0));
+            record.others = rest;
+            return;
+        }
+        record.activity = Activity::Ended;
+        record.watches_wake_file = false;
+    })
+    .await
 }
 
 /// Moves a session to another id: its agent moves along, and the old record points to the new one.

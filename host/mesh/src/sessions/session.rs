@@ -93,10 +93,17 @@ pub struct SessionRecord {
     /// The harness's process, to tell a dead session from a silent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
+    /// Further processes of the harness that have it open: its user resumed it in a second terminal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<Process>,
     /// The set of processes in which that one was seen, such as a container's. In another set it cannot be looked up, so
     /// there only silence shows that the session ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_space: Option<u64>,
+    /// The terminals that may have it on screen, by the last prompt of its user; `None` if that is not known. None is
+    /// left if each of them has ended or shows another session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screens: Option<Vec<Process>>,
     /// The evidence that its client is there. Written by registration, and for an HTTP client whenever it opens its
     /// first stream or its last one breaks off.
     #[serde(default, skip_serializing_if = "Sign::is_process")]
@@ -140,6 +147,32 @@ pub struct SessionRecord {
 }
 
 impl SessionRecord {
+    /// The record of an idle session of which nothing else is known.
+    pub(crate) fn new(session: SessionRef, now: Instant) -> SessionRecord {
+        SessionRecord {
+            session,
+            parent: None,
+            workdir: String::new(),
+            process: None,
+            others: Vec::new(),
+            process_space: None,
+            screens: None,
+            shown_by: Sign::Process,
+            route_hint: None,
+            agent: None,
+            released: None,
+            activity: Activity::Idle,
+            heard: now,
+            first_seen: now,
+            watches_wake_file: false,
+            stands_alone: false,
+            advice: None,
+            stopped: None,
+            succeeded_by: None,
+            told: None,
+        }
+    }
+
     /// Until when mail waits for the user who has stopped this session; `None` if it does not.
     pub(crate) fn stopped_until(&self, now: Instant, longest: u64) -> Option<Instant> {
         let stopped = self.stopped?;

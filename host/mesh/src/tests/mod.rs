@@ -24,6 +24,7 @@ mod reservations;
 mod retention;
 mod runs;
 mod scheduler;
+mod screens;
 mod send;
 mod session_changes;
 mod wakes;
@@ -178,7 +179,7 @@ impl World {
             name: did.to_owned(),
             payload: serde_json::json!({ "session": session, "did": did, "pid": pid }).to_string(),
             environment: Vec::new(),
-            process: None,
+            process: pid.map(|pid| format!("{pid}.1")),
         };
         let outcome = self.mesh.hook("fake", &call).await.expect("answered");
         let reply = outcome.reply.clone();

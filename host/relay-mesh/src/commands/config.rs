@@ -16,6 +16,7 @@ use crate::shapes::settings::ConfigShape;
     durability = \"disk\"              # or \"process\"; $RELAY_DURABILITY\n  \
     away-after = \"10m\"\n  \
     hold-after-stop = \"10m\"          # mail waits so long for your next prompt if you stopped a turn; yours alone\n  \
+    background = false                # whether mail may have a session work that nobody has on screen; yours alone\n  \
     plugins = [\"~/adapters\"]         # $RELAY_PLUGINS; yours alone, not a project's\n  \
     tools = \"core,reservations,commands\"  # $RELAY_TOOLS, --tools: what an MCP client is shown\n  \
     repository = \"acme/shop\"         # a project's name on every machine [default: its git remote]\n\n  \

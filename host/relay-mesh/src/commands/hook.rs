@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::server::background;
-use crate::{machine, render};
+use crate::{process_info, render};
 
 /// The longest payload, in bytes. Claude Code puts whole tool results into one.
 const LONGEST_PAYLOAD: usize = 8 * 1024 * 1024;
@@ -94,7 +94,7 @@ impl CommandSpec for Args {
             name: self.event,
             payload,
             environment: context.environment.pairs(),
-            process: machine::caller(),
+            process: process_info::caller().map(|process| format!("{}.{}", process.pid, process.start)),
         };
         let open = context.open_for_hook()?;
         let outcome = open.mesh.hook(&self.harness, &call).await?;

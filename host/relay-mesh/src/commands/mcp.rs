@@ -10,6 +10,7 @@ use crate::config::Values;
 use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
+use crate::process_info;
 use crate::runs::for_clients::ClientRuns;
 use crate::server::ServerError;
 use crate::signals::Stop;
@@ -45,6 +46,7 @@ impl CommandSpec for Args {
         let process = ClientProcess {
             environment: context.environment.pairs(),
             workdir: Some(context.workdir.display().to_string()),
+            pid: process_info::caller().map(|process| process.pid),
         };
         let stop = CancellationToken::new();
         let runs = ClientRuns::new(context, Arc::clone(&open));

@@ -1,6 +1,6 @@
 //! `relay-mesh up`: start the server in the background, and say what to do next.
 
-use mesh::ports::harness::Harnesses;
+use mesh::ports::harness::{Harnesses, Scope};
 
 use crate::command::CommandSpec;
 use crate::commands::serve::ServerFlags;
@@ -11,6 +11,9 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::server::nats::{self, NatsRecord};
 use crate::server::{ServerRecord, background};
+use crate::setup::project;
+use crate::setup::request::{Installation, ServerUrl};
+use crate::setup::survey;
 use crate::shapes::server::{NatsShape, UpShape};
 
 /// Start the server in the background
@@ -63,7 +66,7 @@ impl CommandSpec for Args {
                 ("started", background::start(dir, &arguments, open.machine.as_ref()).await?)
             }
         };
-        let mut next_steps = next_steps(&open).await;
+        let mut next_steps = next_steps(context, &open).await?;
         if let Some(server) = &server {
             let set = format!("`export RELAY_STORE={}` lets every command of a shell use the server", server.url());
             next_steps.insert(0, set);
@@ -141,9 +144,11 @@ fn arguments(settings: &Settings) -> Vec<String> {
     arguments
 }
 
-/// What to do next, for each harness on this machine.
-async fn next_steps(open: &Open) -> Vec<String> {
+/// What to do next, for each harness on this machine that is not set up yet.
+async fn next_steps(context: &Context, open: &Open) -> Result<Vec<String>, CommandError> {
     let mut steps = Vec::new();
+    let installation = Installation::of(context)?;
+    let url = ServerUrl::of_listener(context.settings.listen.value);
     for name in open.adapters.names() {
         let harness = match open.adapters.get(&name).await {
             Ok(Some(harness)) => harness,
@@ -153,6 +158,12 @@ async fn next_steps(open: &Open) -> Vec<String> {
                 continue;
             }
         };
+        let reaches = open.adapters.describe(&name).ok().flatten().map(|(manifest, _)| manifest.reaches);
+        let here = project::look(context, &harness, reaches.unwrap_or_default(), &installation, &url).await;
+        let everywhere = survey::look(harness.as_ref(), Scope::User, &installation, &url).await;
+        if here.is_ok_and(|looked| looked.found.is_set_up()) || everywhere.is_ok_and(|found| found.is_set_up()) {
+            continue;
+        }
         if let Ok(Some(version)) = harness.present().await {
             let title = &harness.about().title;
             steps.push(format!(
@@ -162,5 +173,5 @@ async fn next_steps(open: &Open) -> Vec<String> {
     }
     steps.push("`relay-mesh register alice` joins from the command line".to_owned());
     steps.push("`relay-mesh down` stops the server".to_owned());
-    steps
+    Ok(steps)
 }

@@ -103,6 +103,7 @@ pub(crate) struct Values {
     pub(crate) plugins: Option<Vec<PathBuf>>,
     pub(crate) away_after: Option<u64>,
     pub(crate) hold_after_stop: Option<u64>,
+    pub(crate) background: Option<bool>,
     pub(crate) hops: Option<u32>,
     pub(crate) per_pair: Option<u32>,
     pub(crate) per_agent: Option<u32>,
@@ -163,6 +164,7 @@ impl Values {
             ("nats", self.nats != NatsValues::default()),
             ("wake", self.wake != WakeValues::default()),
             ("hold-after-stop", self.hold_after_stop.is_some()),
+            ("background", self.background.is_some()),
             ("retention", self.keep.is_some() || self.expire_after.is_some() || self.auto_cleanup.is_some()),
         ];
         match personal.into_iter().find(|(_, set)| *set) {

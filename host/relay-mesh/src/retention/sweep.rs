@@ -10,7 +10,7 @@ use mesh::DryRun;
 use mesh::ports::data_files::Amount;
 
 use super::data_files::{DataFolder, forget_hold, forget_log, gone};
-use crate::machine;
+use crate::process_info;
 
 /// A file that a process is writing is younger than this.
 const WRITTEN_IN: Duration = Duration::from_secs(3_600);
@@ -147,7 +147,7 @@ fn is_draft(name: &str) -> bool {
     };
     // As `atomic_write` names them.
     let writer = name.rsplit_once(".relay-mesh-new.").and_then(|(_, rest)| rest.split('-').next()?.parse().ok());
-    writer.is_some_and(|pid| machine::process(pid).is_none())
+    writer.is_some_and(|pid| process_info::process(pid).is_none())
         || matches!(index_of(name), Some((_, "draft")))
         || is_unnamed(name)
 }

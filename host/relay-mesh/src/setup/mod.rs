@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod installed;
 pub(crate) mod nats_conf;
 pub(crate) mod place;
+pub(crate) mod project;
 pub(crate) mod request;
 pub(crate) mod shapes;
 pub(crate) mod survey;

@@ -15,6 +15,13 @@ pub(crate) struct ScopeSurvey {
     pub(crate) setup: Setup,
 }
 
+impl ScopeSurvey {
+    /// Whether any of our settings are there.
+    pub(crate) fn is_set_up(&self) -> bool {
+        matches!(self.installed, Installed::Yes | Installed::Outdated)
+    }
+}
+
 /// Examines one scope. The setup that would change nothing is the installed one; if none matches, the plain stdio setup
 /// is assumed.
 pub(crate) async fn look(

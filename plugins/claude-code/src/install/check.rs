@@ -14,6 +14,8 @@ pub(super) const AGAIN: &str = "run `relay-mesh install claude-code` again";
 /// The roots and paths of one scope's files.
 struct ScopeFiles {
     root: Root,
+    /// The folder of `hooks` and `settings`.
+    settings_root: Root,
     servers: &'static str,
     hooks: &'static str,
     settings: &'static str,
@@ -27,6 +29,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     let place = match setup.scope {
         Scope::Project => ScopeFiles {
             root: Root::open("project")?,
+            settings_root: local_settings()?,
             servers: project::SERVERS,
             hooks: project::LOCAL_SETTINGS,
             settings: project::LOCAL_SETTINGS,
@@ -35,6 +38,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
         },
         Scope::User => ScopeFiles {
             root: Root::open("config")?,
+            settings_root: Root::open("config")?,
             servers: user::SERVERS,
             hooks: user::HOOKS_FILE,
             settings: user::SETTINGS,
@@ -44,9 +48,9 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     };
     let mut found = Findings::default();
     let servers = found.read(&place.root, place.servers)?;
-    let hooks = found.read(&place.root, place.hooks)?;
+    let hooks = found.read(&place.settings_root, place.hooks)?;
     let settings =
-        if place.settings == place.hooks { hooks.clone() } else { found.read(&place.root, place.settings)? };
+        if place.settings == place.hooks { hooks.clone() } else { found.read(&place.settings_root, place.settings)? };
 
     found.list.server(servers.as_ref(), place.servers, ("mcpServers", name), &place.server, AGAIN);
     found.hooks(hooks.as_ref(), &place, setup);
@@ -63,6 +67,27 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     switches::check(&mut found.list, setup, &place.permission)?;
     found.duplicates(setup)?;
     Ok(found.list.finish())
+}
+
+/// The folder whose local settings set us up. Claude Code reads those of the folder in which it runs and, in the whole
+/// repository and all its worktrees, those of the main worktree.
+fn local_settings() -> Result<Root, Error> {
+    let project = Root::open("project")?;
+    if has_our_hooks(&project)? {
+        return Ok(project);
+    }
+    Ok(match switches::opened("main-worktree")? {
+        Some(main) if has_our_hooks(&main)? => main,
+        Some(_) | None => project,
+    })
+}
+
+fn has_our_hooks(root: &Root) -> Result<bool, Error> {
+    let settings = switches::read(root, project::LOCAL_SETTINGS)?;
+    let events = settings.as_ref().and_then(|settings| settings.get("hooks")?.as_object());
+    let groups = events.into_iter().flat_map(|events| events.values()).filter_map(Value::as_array).flatten();
+    let mut handlers = groups.filter_map(|group| group.get("hooks")?.as_array()).flatten();
+    Ok(handlers.any(is_our_handler))
 }
 
 #[derive(Default)]

@@ -82,11 +82,18 @@ fn sources() -> Result<Vec<Source>, Error> {
             sources.extend(found.map(|value| Source { file: path.to_owned(), is_managed: false, value }));
         }
     }
+    if let Some(root) = opened("main-worktree")? {
+        let file = format!("{} of the main worktree", super::project::LOCAL_SETTINGS);
+        // Without a repository, and in the main worktree itself, it is the project's own.
+        let found = read(&root, super::project::LOCAL_SETTINGS)?;
+        let found = found.filter(|value| sources.iter().all(|source| source.value != *value));
+        sources.extend(found.map(|value| Source { file, is_managed: false, value }));
+    }
     Ok(sources)
 }
 
 /// A folder; none without a project, or where there is no such folder.
-fn opened(root: &str) -> Result<Option<Root>, Error> {
+pub(super) fn opened(root: &str) -> Result<Option<Root>, Error> {
     match Root::open(root) {
         Ok(root) => Ok(Some(root)),
         Err(Error::NotFound(_) | Error::Denied(_)) => Ok(None),
@@ -95,7 +102,7 @@ fn opened(root: &str) -> Result<Option<Root>, Error> {
 }
 
 /// A file's settings. One that does not parse has none, and is another finding.
-fn read(root: &Root, path: &str) -> Result<Option<Value>, Error> {
+pub(super) fn read(root: &Root, path: &str) -> Result<Option<Value>, Error> {
     Ok(root.read_text(path)?.and_then(|text| Document::parse(Some(&text)).ok()?.get(&[])))
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use adapters::manifest::Reaches;
 use adapters::{InstalledAdapters, Unused};
 use mesh::ports::harness::{Finding, Harness, HarnessError, Harnesses as _, Scope, Severity};
 
@@ -14,9 +15,10 @@ use crate::errors;
 use crate::errors::CommandError;
 use crate::render::printable_line;
 use crate::setup::installed::{Installed, scope_name};
+use crate::setup::project::{self, Looked};
 use crate::setup::request::{Installation, ServerUrl};
 use crate::setup::shapes::Proof;
-use crate::setup::survey::{self, ScopeSurvey};
+use crate::setup::survey;
 
 /// Checks a harness. An adapter's failure is a finding; a failure of relay-mesh itself is an error.
 pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Result<Vec<Proof>, CommandError> {
@@ -31,17 +33,24 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
     let version = &harness.about().version;
     tell("adapter", fine(format!("version {version} was loaded and answered in {}", shown(began.elapsed()))));
 
+    let manifest = open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))?;
+    let manifest = manifest.map(|(manifest, _)| manifest);
+    let reaches = manifest.as_ref().map_or(Reaches::Folder, |manifest| manifest.reaches);
     let installation = Installation::of(context)?;
     let host = ServerUrl::of_listener(context.settings.listen.value);
     let mut installed = false;
     let mut by_hand = true;
     for scope in [Scope::Project, Scope::User] {
-        match survey::look(harness.as_ref(), scope, &installation, &host).await {
+        let looked = match scope {
+            Scope::Project => project::look(context, &harness, reaches, &installation, &host).await,
+            Scope::User => survey::look(harness.as_ref(), scope, &installation, &host).await.map(Looked::here),
+        };
+        match looked {
             Err(error) => tell("settings", adapter_failed(&error)),
-            Ok(found) => {
-                installed |= matches!(found.installed, Installed::Yes | Installed::Outdated);
-                by_hand &= found.installed == Installed::ByHand;
-                for finding in settings(&harness, name, &found).await {
+            Ok(looked) => {
+                installed |= looked.found.is_set_up();
+                by_hand &= looked.found.installed == Installed::ByHand;
+                for finding in settings(&harness, name, &looked).await {
                     tell("settings", finding);
                 }
             }
@@ -56,8 +65,7 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
         Ok(None) if by_hand => {}
         Ok(version) => tell("harness", presence(&harness.about().title, version.as_deref(), installed)),
     }
-    let manifest = open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))?;
-    if let Some(call) = manifest.and_then(|(manifest, _)| manifest.rehearsal).filter(|_| installed) {
+    if let Some(call) = manifest.and_then(|manifest| manifest.rehearsal).filter(|_| installed) {
         let came = hook::rehearse_aside(&installation.program, name, &call).await.unwrap_or_else(Came::NotStarted);
         tell("hook", hook::judge(&call.hook, &came));
     }
@@ -72,18 +80,27 @@ pub(crate) fn passed_over(unused: &Unused, shelf: Option<&InstalledAdapters>) ->
     Finding { severity: if is_installed { Severity::Broken } else { Severity::Warning }, what, fix }
 }
 
-async fn settings(harness: &Arc<dyn Harness>, name: &str, found: &ScopeSurvey) -> Vec<Finding> {
+async fn settings(harness: &Arc<dyn Harness>, name: &str, looked: &Looked) -> Vec<Finding> {
+    let Looked { found, elsewhere } = looked;
     let scope = scope_name(found.scope);
-    let again =
-        format!("relay-mesh install {name} --{}", if found.scope == Scope::User { "user" } else { "project ." });
+    let folder = elsewhere.as_ref().map_or(".".to_owned(), |elsewhere| elsewhere.set_up_in.display().to_string());
+    let again = match found.scope {
+        Scope::User => format!("relay-mesh install {name} --user"),
+        Scope::Project => format!("relay-mesh install {name} --project {folder}"),
+    };
     match found.installed {
         Installed::No => vec![fine(format!("not set up for the {scope}; `{again}` does it"))],
         Installed::ByHand => Vec::new(),
         Installed::Yes | Installed::Outdated => {
+            let harness = elsewhere.as_ref().map_or(harness, |elsewhere| &elsewhere.harness);
             let mut findings = match harness.check(&found.setup).await {
                 Ok(findings) => findings,
                 Err(error) => vec![adapter_failed(&error)],
             };
+            if elsewhere.is_some() {
+                let title = &harness.about().title;
+                findings.insert(0, fine(format!("set up for the project in {folder}, which {title} uses here too")));
+            }
             if found.installed == Installed::Outdated && findings.iter().all(|finding| finding.severity == Severity::Ok)
             {
                 let what = format!("what is set up for the {scope} is not what this relay-mesh would set up");

@@ -1,0 +1,166 @@
+//! A session that its user opens again, and does not type in: it is here, it keeps its name, and mail wakes it. And one
+//! that its user has left: it is not here, though its harness would go on with it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use test_support::{
+    AppServer, Client, Codex, DeliveryHistory, Model, OpenCode, Script, Stage, isolated, presence_of, send, session_of,
+    wait_for, wait_or_show,
+};
+
+#[test]
+fn codex_that_is_opened_again_is_woken_before_its_user_types() {
+    isolated(|| {
+        let stage = installed(Client::Codex);
+        let model = Model::start(Codex::joining("alice").say("Are you there", "I am here again."));
+        let codex = Codex::new(&stage, &model);
+        let session = left(&stage, codex.joined("alice"));
+        let _terminal = codex.open_with(&["resume", &session]);
+        is_woken(&stage, &model, &session);
+    });
+}
+
+#[test]
+fn codex_of_its_own_that_is_opened_again_is_woken_before_its_user_types() {
+    isolated(|| {
+        let stage = installed(Client::Codex);
+        let model = Model::start(Codex::joining("alice").say("Are you there", "I am here again."));
+        let codex = Codex::new(&stage, &model).app_server(AppServer::Embedded);
+        let session = left(&stage, codex.joined("alice"));
+        let _terminal = codex.open_with(&["resume", &session]);
+        is_woken(&stage, &model, &session);
+    });
+}
+
+#[test]
+fn opencode_that_is_opened_again_is_woken_before_its_user_types() {
+    isolated(|| {
+        for again in ["--session", "--continue"] {
+            let stage = installed(Client::OpenCode);
+            let model = Model::start(joining(Client::OpenCode).say("Are you there", "I am here again."));
+            let client = OpenCode::new(&stage, &model);
+            let run = client.ask("Join the mesh as alice.", &[]);
+            wait_for("alice is not here", || (!is_here(&stage)).then_some(()));
+            let further: Vec<&str> = if again == "--session" { vec![again, &run.session] } else { vec![again] };
+            let _terminal = client.open(&further);
+            is_woken(&stage, &model, &run.session);
+        }
+    });
+}
+
+/// Codex's app server goes on with a thread when its terminal is closed.
+#[test]
+fn codex_that_nobody_has_on_screen_does_nothing_for_mail() {
+    isolated(|| {
+        let stage = installed(Client::Codex);
+        let model = Model::start(Codex::joining("alice").say("Do it", "I have done it.").say("Hello", "Hello."));
+        let codex = Codex::new(&stage, &model);
+        let terminal = codex.joined("alice");
+        let session = left(&stage, terminal);
+        assert!(because(&stage).contains("nobody has it on screen"), "{}", because(&stage));
+        let id = send(&stage, "alice", "Do it.");
+        // Another terminal of the same app server shows another thread.
+        let other = codex.open();
+        other.type_line("Hello");
+        Codex::says(&other, "Hello.");
+        assert_eq!(DeliveryHistory::of(&stage, &id).statuses(), ["stored"]);
+        assert_eq!(model.times_told("Do it"), 0, "nobody would have seen it");
+        assert!(!is_here(&stage), "{}", because(&stage));
+        drop(other);
+        let _terminal = codex.open_with(&["resume", &session]);
+        model.wait_for_news("Do it");
+        DeliveryHistory::up_to(&stage, &id, "shown");
+    });
+}
+
+#[test]
+fn codex_whose_terminal_has_gone_on_to_another_thread_does_nothing_for_mail() {
+    isolated(|| {
+        let stage = installed(Client::Codex);
+        let model = Model::start(Codex::joining("alice").say("Do it", "I have done it.").say("Begin anew", "I begin."));
+        let codex = Codex::new(&stage, &model);
+        let terminal = codex.joined("alice");
+        // It refuses commands until the turn's hooks have ended, which this line shows.
+        terminal.wait_for("Worked for");
+        terminal.type_line("/new");
+        terminal.wait_for("Where should the new conversation run?");
+        terminal.press("Enter");
+        terminal.wait_until_gone("Where should the new conversation run?");
+        terminal.type_line("Begin anew.");
+        Codex::says(&terminal, "I begin.");
+        wait_for("alice is not on screen", || (!is_here(&stage)).then_some(()));
+        let id = send(&stage, "alice", "Do it.");
+        terminal.type_line("Begin anew again.");
+        model.wait_for_news("Begin anew again");
+        assert_eq!(DeliveryHistory::of(&stage, &id).statuses(), ["stored"]);
+        assert_eq!(model.times_told("Do it"), 0, "nobody would have seen it");
+    });
+}
+
+#[test]
+fn codex_works_in_the_background_if_its_user_wants_that() {
+    isolated(|| {
+        let stage = installed(Client::Codex);
+        stage.configure("background = true\n");
+        let model = Model::start(Codex::joining("alice").say("Do it", "I have done it."));
+        let codex = Codex::new(&stage, &model);
+        let terminal = codex.joined("alice");
+        terminal.wait_for("Worked for");
+        terminal.type_line("/quit");
+        let in_background = || because(&stage).contains("in the background").then_some(());
+        wait_or_show("it is in the background", in_background, || {
+            format!("{}\n{}", because(&stage), terminal.screen())
+        });
+        let id = send(&stage, "alice", "Do it.");
+        model.wait_for_news("Do it");
+        DeliveryHistory::up_to(&stage, &id, "shown");
+    });
+}
+
+/// Closes a terminal as its user does, and waits until the agent is not here any more. Returns its session.
+fn left(stage: &Stage, terminal: test_support::Terminal) -> String {
+    let session = session_of(stage, "alice").expect("alice is bound to her session");
+    // It refuses commands until the turn's hooks have ended, which this line shows.
+    terminal.wait_for("Worked for");
+    terminal.type_line("/quit");
+    wait_for("alice is not here", || (!is_here(stage)).then_some(()));
+    session
+}
+
+/// The session is here under its name, and mail wakes it.
+#[track_caller]
+fn is_woken(stage: &Stage, model: &Model, session: &str) {
+    wait_for("alice is here again", || is_here(stage).then_some(()));
+    let taken: Value = serde_json::from_str(&stage.relay_ok(&["register", "alice", "--json"])).expect("JSON");
+    assert_eq!(taken["name"], "alice-2", "her name is not free: {taken}");
+    let id = send(stage, "alice", "Are you there?");
+    model.wait_for_news("Are you there");
+    DeliveryHistory::up_to(stage, &id, "shown");
+    assert_eq!(model.times_told("Are you there"), 1, "shown once");
+    assert_eq!(session_of(stage, "alice").as_deref(), Some(session));
+}
+
+fn is_here(stage: &Stage) -> bool {
+    matches!(presence_of(stage, "alice").as_deref(), Some("idle" | "busy" | "needs-input"))
+}
+
+/// Why the agent has the presence that it has.
+fn because(stage: &Stage) -> String {
+    let told: Value = serde_json::from_str(&stage.relay_ok(&["agents", "--json"])).expect("JSON");
+    let agents = told["agents"].as_array().cloned().unwrap_or_default();
+    let alice = agents.iter().find(|agent| agent["name"] == "alice");
+    alice.and_then(|alice| alice["evidence"].as_str()).unwrap_or_default().to_owned()
+}
+
+fn joining(client: Client) -> Script {
+    Script::new()
+        .call("Join the mesh", &client.tool("register_agent"), json!({"name": "alice"}))
+        .say("alice", "I am alice.")
+}
+
+fn installed(client: Client) -> Arc<Stage> {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    client.install(&stage);
+    Arc::new(stage)
+}
