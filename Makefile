@@ -11,11 +11,11 @@ MUSL := $(shell uname -m)-unknown-linux-musl
 export CC_$(subst -,_,$(MUSL)) := cc
 export CFLAGS_$(subst -,_,$(MUSL)) := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1
 
-# What the runs of the real clients have proven is noted here, for the wake table.
+# What the runs of the real clients have proven is noted here, for the wake table and the table of kills.
 export RELAY_OBSERVATIONS := $(CURDIR)/tests/.observations
-CLIENTS := --workspace --test claude_code --test clients --test codex --test codex_terminals --test opencode --test sessions
+CLIENTS := --workspace --test claude_code --test clients --test codex --test codex_terminals --test kills --test opencode --test sessions
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
-WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --run-ignored only
+WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test kill_table --run-ignored only
 
 .PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age plugins demo demo-codex-calls-claude demo-claude-calls-codex setup toolchain fresh-machine
 
@@ -47,7 +47,7 @@ test-release: release setup
 	$(ON_RELEASED) --retries 1 -E 'package(relay-mesh) & kind(test)'
 	$(ON_RELEASED) --test released --run-ignored only --success-output final
 
-# The tests with real harnesses alone, and the wake table in docs/ anew from what they saw.
+# The tests with real harnesses alone, and the tables in docs/ anew from what they saw.
 clients: setup
 	rm -f $(RELAY_OBSERVATIONS)
 	cargo nextest run --locked $(CLIENTS) --success-output final

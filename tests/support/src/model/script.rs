@@ -24,6 +24,7 @@ pub enum Answer {
 #[derive(Default)]
 pub struct Script {
     lines: Vec<Line>,
+    otherwise: Option<Box<dyn Fn(&str) -> Answer + Send>>,
 }
 
 struct Line {
@@ -73,6 +74,13 @@ impl Script {
         self
     }
 
+    /// Answers what no line answers, as often as it is asked.
+    #[must_use]
+    pub fn otherwise(mut self, answer: impl Fn(&str) -> Answer + Send + 'static) -> Script {
+        self.otherwise = Some(Box::new(answer));
+        self
+    }
+
     /// The cues of unused lines.
     pub fn unspoken(&self) -> Vec<String> {
         self.lines.iter().filter(|line| !line.spoken).map(|line| line.cue.clone()).collect()
@@ -89,7 +97,10 @@ impl Script {
                 line.spoken = true;
                 ((line.answer)(&news), true)
             }
-            None => (Answer::Say("I have nothing to do.".to_owned()), false),
+            None => match &self.otherwise {
+                Some(answer) => (answer(&news), true),
+                None => (Answer::Say("I have nothing to do.".to_owned()), false),
+            },
         }
     }
 }
