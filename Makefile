@@ -17,7 +17,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test kill_table --run-ignored only
 
-.PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age plugins demo demo-codex-calls-claude demo-claude-calls-codex setup toolchain fresh-machine
+.PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex setup toolchain fresh-machine
 
 # Starts the host on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -74,6 +74,11 @@ bench: release setup
 	cargo run --release --locked -p store --example contention
 	cargo run --release --locked -p adapters --example instance
 	cargo run --release --locked -p mcp --example throughput
+
+# Two real clients of each harness in one project, with scripted models, at random for an hour: mail, prompts, Esc,
+# kills, clears. `MINUTES=5` is shorter, `SEED=…` repeats a run's choices, `HARNESSES=codex,opencode` names some.
+soak: release setup
+	cargo run --release --locked -p bench --bin soak
 
 # What a data folder's age costs: a day, a month, a year, and ten years at a tenth of the volume. Takes half an hour
 # and 40 GB; `cargo run --release -p bench --bin age -- --help` says how to measure less.

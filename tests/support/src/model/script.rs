@@ -24,12 +24,15 @@ pub enum Answer {
 #[derive(Default)]
 pub struct Script {
     lines: Vec<Line>,
-    otherwise: Option<Box<dyn Fn(&str) -> Answer + Send>>,
+    otherwise: Option<Reaction>,
 }
+
+/// An answer to the new text of a request.
+type Reaction = Box<dyn Fn(&str) -> Answer + Send>;
 
 struct Line {
     cue: String,
-    answer: Box<dyn Fn(&str) -> Answer + Send>,
+    answer: Reaction,
     spoken: bool,
 }
 
