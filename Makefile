@@ -11,13 +11,13 @@ MUSL := $(shell uname -m)-unknown-linux-musl
 export CC_$(subst -,_,$(MUSL)) := cc
 export CFLAGS_$(subst -,_,$(MUSL)) := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1
 
-# What the runs of the real clients have proven is noted here, for the wake table.
+# What the runs of the real clients have proven is noted here, for the wake table and the table of kills.
 export RELAY_OBSERVATIONS := $(CURDIR)/tests/.observations
-CLIENTS := --workspace --test claude_code --test clients --test codex --test codex_terminals --test opencode --test sessions
+CLIENTS := --workspace --test claude_code --test clients --test codex --test codex_terminals --test kills --test opencode --test sessions
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
-WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --run-ignored only
+WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test kill_table --run-ignored only
 
-.PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age plugins demo demo-codex-calls-claude demo-claude-calls-codex setup toolchain fresh-machine
+.PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex setup toolchain fresh-machine
 
 # Starts the host on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -47,7 +47,7 @@ test-release: release setup
 	$(ON_RELEASED) --retries 1 -E 'package(relay-mesh) & kind(test)'
 	$(ON_RELEASED) --test released --run-ignored only --success-output final
 
-# The tests with real harnesses alone, and the wake table in docs/ anew from what they saw.
+# The tests with real harnesses alone, and the tables in docs/ anew from what they saw.
 clients: setup
 	rm -f $(RELAY_OBSERVATIONS)
 	cargo nextest run --locked $(CLIENTS) --success-output final
@@ -74,6 +74,11 @@ bench: release setup
 	cargo run --release --locked -p store --example contention
 	cargo run --release --locked -p adapters --example instance
 	cargo run --release --locked -p mcp --example throughput
+
+# Two real clients of each harness in one project, with scripted models, at random for an hour: mail, prompts, Esc,
+# kills, clears. `MINUTES=5` is shorter, `SEED=…` repeats a run's choices, `HARNESSES=codex,opencode` names some.
+soak: release setup
+	cargo run --release --locked -p bench --bin soak
 
 # What a data folder's age costs: a day, a month, a year, and ten years at a tenth of the volume. Takes half an hour
 # and 40 GB; `cargo run --release -p bench --bin age -- --help` says how to measure less.

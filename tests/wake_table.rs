@@ -68,6 +68,10 @@ impl Observations {
         let mut observations = Observations { versions: BTreeMap::new(), means: BTreeMap::new() };
         for line in read(Path::new(&file)).lines() {
             let line: Value = serde_json::from_str(line).expect("each line is an observation");
+            // Kills have a table of their own.
+            if !line["ability"].is_string() {
+                continue;
+            }
             let field = |name: &str| line[name].as_str().unwrap_or_default().to_owned();
             observations.versions.entry(field("harness")).or_default().insert(field("version"));
             observations.means.entry((field("harness"), field("ability"))).or_default().insert(field("by"));

@@ -43,6 +43,9 @@ class Session {
   coming = new Map<string, (evidence: Any) => void>()
   /** Messages beside a user's prompt or a tool's result that have not been sent to the model yet. */
   beside = new Set<string>()
+  /** Messages in the request that OpenCode is about to send, each with its evidence. The beginning of its answer proves
+   * them. */
+  requested = new Map<string, Any>()
   /** An agent's command has started, and its prompt has not appeared yet. */
   ordered = false
   /** Its user refused what it asked. If the turn ends now, they have stopped it. */
@@ -194,6 +197,12 @@ class Connector {
     this.receipt(session, id, "shown", evidence)
   }
 
+  /** The model has begun to answer a request: it had the messages in it. */
+  answered(session: Session) {
+    for (const [id, evidence] of session.requested) this.showed(session, id, evidence)
+    session.requested.clear()
+  }
+
   receipt(session: Session, id: string, status: string, evidence?: Any) {
     this.say({ id, session: session.id, status, evidence })
   }
@@ -221,7 +230,8 @@ class Connector {
       const is = (message: Any) => message.info.role === "user" && idsIn(message.parts).includes(mail.id)
       const there = data.find(is)
       // A turn names the prompt that it answers, and ids grow with time, so an earlier turn proves nothing.
-      const turn = there && data.find(({ info }: Any) => info.role === "assistant" && info.parentID >= there.info.id)
+      // Its first part is there once the model has begun to answer.
+      const turn = there && data.find(({ info, parts }: Any) => info.role === "assistant" && info.parentID >= there.info.id && parts?.length > 0)
       if (turn) return this.showed(session, mail.id, { message: there.info.id, turn: turn.info.id })
       // Without these OpenCode would use its defaults, and a session that plans would start to build.
       const last = data.findLast((message: Any) => message.info.role === "user")?.info ?? {}
@@ -475,7 +485,9 @@ export const RelayMesh = async (context: Any) => {
     event: async ({ event }: Any) => {
       const { type, properties } = event
       const id = properties?.sessionID ?? properties?.info?.id
-      if (type === "session.deleted") {
+      if (type === "message.part.updated" && properties.part?.type === "step-start") {
+        mesh.answered(mesh.session(properties.part.sessionID, place))
+      } else if (type === "session.deleted") {
         const session = mesh.session(id, place)
         await mesh.tell(session, type)
         mesh.forget(session)
@@ -534,7 +546,7 @@ export const RelayMesh = async (context: Any) => {
       else return ids.forEach((id: string) => mesh.receipt(session, id, "refused"))
       ids.forEach((id: string) => session.beside.add(id))
     },
-    /** The request to the model proves that a message is shown. */
+    /** The request to the model holds these messages. It may still fail, or OpenCode may end before it is sent. */
     "experimental.chat.messages.transform": async (_: Any, { messages }: Any) => {
       for (const { info, parts } of messages) {
         // The session's history keeps the ticket, which the model must not see.
@@ -543,10 +555,10 @@ export const RelayMesh = async (context: Any) => {
         const results = parts.filter((part: Any) => part.type === "tool" && session.beside.size > 0)
         for (const { tool, state } of results) {
           const result = JSON.stringify(state ?? {})
-          for (const id of [...session.beside]) if (result.includes(id)) mesh.showed(session, id, { tool })
+          for (const id of [...session.beside]) if (result.includes(id)) session.requested.set(id, { tool })
         }
         if (info.role !== "user") continue
-        for (const id of idsIn(parts)) if (session.coming.has(id) || session.beside.has(id)) mesh.showed(session, id, { message: info.id })
+        for (const id of idsIn(parts)) if (session.coming.has(id) || session.beside.has(id)) session.requested.set(id, { message: info.id })
       }
     },
     /** Adds the agent's name on the mesh to every request to the model, so that compaction does not lose it. */

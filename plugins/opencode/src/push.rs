@@ -101,7 +101,7 @@ pub(crate) fn latest(server: &Server, session: &Session) -> Result<Vec<Value>, E
     }
 }
 
-/// Whether mail is already in a session: shown if a turn of the model follows it.
+/// Whether mail is already in a session: shown if the model has begun to answer it.
 fn standing(messages: &[Value], ids: &[String]) -> Option<Receipt> {
     let carries = |message: &Value| {
         let parts = message["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -114,7 +114,9 @@ fn standing(messages: &[Value], ids: &[String]) -> Option<Receipt> {
     let prompt = messages.iter().find(|message| carries(message))?["info"]["id"].as_str()?;
     // A turn names the prompt that it answers, and ids grow with time, so an earlier turn proves nothing.
     let answers = |message: &Value| message["info"]["parentID"].as_str().is_some_and(|answered| answered >= prompt);
-    let turn = messages.iter().find(|message| is_role(message, "assistant") && answers(message));
+    // OpenCode makes the turn before it asks its model; the first part comes with the answer.
+    let begun = |message: &Value| message["parts"].as_array().is_some_and(|parts| !parts.is_empty());
+    let turn = messages.iter().find(|message| is_role(message, "assistant") && answers(message) && begun(message));
     Some(match turn {
         Some(turn) => Receipt {
             status: DeliveryStatus::Shown,
@@ -177,6 +179,10 @@ mod tests {
     }
 
     fn assistant(id: &str, answers: &str) -> Value {
+        json!({"info": {"id": id, "role": "assistant", "parentID": answers}, "parts": [{"type": "step-start"}]})
+    }
+
+    fn unasked(id: &str, answers: &str) -> Value {
         json!({"info": {"id": id, "role": "assistant", "parentID": answers}, "parts": []})
     }
 
@@ -212,6 +218,7 @@ mod tests {
     fn what_stands_in_the_session_already_is_not_put_there_again() {
         check(json!([user("msg_1", TEXT), assistant("msg_2", "msg_1")]), DeliveryStatus::Shown);
         check(json!([user("msg_1", TEXT)]), DeliveryStatus::Accepted);
+        check(json!([user("msg_1", TEXT), unasked("msg_2", "msg_1")]), DeliveryStatus::Accepted);
         let late = json!([user("msg_1", "before"), user("msg_2", TEXT), assistant("msg_3", "msg_1")]);
         check(late, DeliveryStatus::Accepted);
     }

@@ -60,6 +60,13 @@ impl<'a> Gemini<'a> {
         &self.environment
     }
 
+    /// Sets a further variable, as a user does before starting it.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Gemini<'a> {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// Runs it headless with one prompt. Tools run without asking.
     pub fn ask(&self, prompt: &str, further: &[&str]) -> Headless {
         let outcome = Program::new(client())
@@ -75,7 +82,13 @@ impl<'a> Gemini<'a> {
 
     /// Starts it in a terminal and waits until it takes a prompt and has started its MCP server.
     pub fn open(&self) -> Terminal {
-        let program = [client().display().to_string()];
+        self.open_with(&[])
+    }
+
+    /// As `open`, with further arguments such as `--resume` and a session.
+    pub fn open_with(&self, further: &[&str]) -> Terminal {
+        let mut program = vec![client().display().to_string()];
+        program.extend(further.iter().map(|word| (*word).to_owned()));
         let terminal = Terminal::start(&self.stage.folder, &self.stage.project, &self.environment, &program);
         terminal.wait_for(EMPTY);
         terminal.wait_for("1 MCP server");

@@ -1,10 +1,10 @@
-//! Records what a run of the real clients has proven, for the wake table: one line per observation, in a file that
+//! Records what a run of the real clients has proven, for the tables in docs/: one line per observation, in a file that
 //! `make` names. A test run by hand records nothing.
 
 use std::io::Write;
 use std::path::PathBuf;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::stage::Stage;
@@ -62,11 +62,15 @@ impl Ability {
 ///
 /// # Panics
 /// If the means is unknown: a cell of the table must name it.
-#[expect(clippy::disallowed_methods, reason = "make names the file, and a test run by hand has none")]
 pub fn observed(stage: &Stage, client: Client, ability: Ability, by: Option<&str>) {
     let by = by.unwrap_or_else(|| panic!("{}: {} by no means that is known", client.name(), ability.name()));
+    note(&json!({"harness": client.name(), "version": client.version(stage), "ability": ability.name(), "by": by}));
+}
+
+/// Appends a line to the file of observations, if there is one.
+#[expect(clippy::disallowed_methods, reason = "make names the file, and a test run by hand has none")]
+pub(crate) fn note(line: &Value) {
     let Some(file) = std::env::var_os(OBSERVATIONS).map(PathBuf::from) else { return };
-    let line = json!({"harness": client.name(), "version": client.version(stage), "ability": ability.name(), "by": by});
     // One write of one short line: other tests may append at the same time.
     let written = std::fs::OpenOptions::new().create(true).append(true).open(&file);
     written

@@ -74,6 +74,30 @@ impl Terminal {
         wait_or_show("what ran in the terminal has ended", ended, || format!("{} has not", first.trim()));
     }
 
+    /// Kills its program (kill -9) with the processes of its own that run the same executable, and waits for their end.
+    /// What the program has started besides goes on.
+    pub fn kill(&self) {
+        let first = self.tmux().args(["list-panes", "-F", "#{pane_pid}"]).succeed().trim().to_owned();
+        let exe = |process: &str| std::fs::read_link(Path::new("/proc").join(process).join("exe")).ok();
+        let program = exe(&first);
+        let mut own = vec![first];
+        let mut at = 0;
+        while let Some(parent) = own.get(at).cloned() {
+            let tasks =
+                std::fs::read_dir(Path::new("/proc").join(&parent).join("task")).into_iter().flatten().flatten();
+            let below = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+            let below: Vec<String> =
+                below.flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+            own.extend(below.into_iter().filter(|process| exe(process) == program));
+            at += 1;
+        }
+        // One of them may end with another.
+        Program::new("kill").arg("-KILL").args(&own).run();
+        let ended = || own.iter().all(|process| exe(process).is_none()).then_some(());
+        wait_or_show("what ran in the terminal has ended", ended, || format!("{own:?} have not"));
+        self.tmux().arg("kill-server").run();
+    }
+
     fn tmux(&self) -> Program {
         Program::new("tmux").env("TERM", "xterm-256color").arg("-S").arg(&self.socket)
     }

@@ -15,6 +15,11 @@ pub fn now() -> SystemTime {
     SystemTime::now()
 }
 
+/// A time as the mesh writes it.
+pub fn time_of(text: &str) -> Option<SystemTime> {
+    humantime::parse_rfc3339(text).ok()
+}
+
 /// Polls `look` until it returns something, and returns that.
 ///
 /// # Panics

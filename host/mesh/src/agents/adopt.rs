@@ -79,7 +79,8 @@ pub(crate) async fn adopt(core: &Core, inboxes: &Inboxes, name: &AgentName) -> R
     }
     take_over_what_others_share(core, name).await?;
     let now = core.machine.now();
-    let nothing = Receipt { message: core.new_id(now), at: now, event: Event::Released { lease: String::new() } };
+    let event = Event::Released { lease: String::new(), went_out: false };
+    let nothing = Receipt { message: core.new_id(now), at: now, event };
     let moving = Moving {
         home: &keys::agents().child(name.as_str()),
         left: &[keys::cursor(name), keys::heartbeat(name)],

@@ -25,6 +25,12 @@ impl Mesh {
         Ok(fetch::release(&self.core, claim).await?)
     }
 
+    /// Gives up a lease whose messages were passed on to a program that has gone: they may have been read, and are
+    /// presented again marked so.
+    pub async fn release_passed_on(&self, claim: Lease) -> Result<(), FetchError> {
+        Ok(fetch::release_passed_on(&self.core, claim).await?)
+    }
+
     /// Notes that the leased messages were presented; the receipts record `route` and `evidence`. Also notes the chain
     /// of messages that the agent now works on.
     pub async fn confirm(

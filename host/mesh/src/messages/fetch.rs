@@ -300,7 +300,16 @@ pub(crate) async fn confirm_late(
 }
 
 pub(crate) async fn release(core: &Core, lease: Lease) -> Result<(), StoreError> {
-    let event = Event::Released { lease: lease.id };
+    end_lease(core, lease, false).await
+}
+
+/// Gives up a lease on messages whose text was passed on: they are presented again as perhaps repeated.
+pub(crate) async fn release_passed_on(core: &Core, lease: Lease) -> Result<(), StoreError> {
+    end_lease(core, lease, true).await
+}
+
+async fn end_lease(core: &Core, lease: Lease, went_out: bool) -> Result<(), StoreError> {
+    let event = Event::Released { lease: lease.id, went_out };
     inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await
 }
 

@@ -115,6 +115,9 @@ pub enum Event {
         /// The lease that ended.
         #[serde(alias = "claim")]
         lease: String,
+        /// It had passed the text on, so the text may have been read.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        went_out: bool,
     },
     /// The loop guard stopped waking for it; it waits for the user or a fetch.
     Held {
@@ -278,10 +281,11 @@ impl DeliveryHistory {
                 self.handed = None;
                 self.taken_back = Some(reason);
             }
-            Event::Released { lease } => {
+            Event::Released { lease, went_out } => {
                 if self.lease.as_ref().is_some_and(|held| held.id == lease) {
                     self.lease = None;
                 }
+                self.went_out |= went_out;
             }
             Event::Held { hold } => self.hold = Some(hold),
             Event::Freed => self.hold = None,

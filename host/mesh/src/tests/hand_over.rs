@@ -126,6 +126,9 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
     // How often each message came into the conversation, and whether a request held it.
     let mut sent: BTreeMap<MessageId, (u32, bool)> = BTreeMap::new();
     let mut in_conversation: Vec<MessageId> = Vec::new();
+    let mut sequence: Vec<MessageId> = Vec::new();
+    // In which order requests first held what one sender wrote.
+    let mut order: Vec<MessageId> = Vec::new();
     for act in acts {
         let evidence = sent.iter().filter(|(_, (_, read))| *read).map(|(id, _)| (*id, Verdict::Shown)).collect();
         says(&world, Some(evidence));
@@ -133,12 +136,12 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
             Act::Send => {
                 let id = world.say("alice", "x").await;
                 sent.insert(id, (0, false));
+                sequence.push(id);
             }
             Act::Hook(did) if alive => {
                 let text = world.hook_of("s1", did, Some(pid)).await.stdout.unwrap_or_default();
-                for (id, (times, _)) in &mut sent {
-                    if text.contains(&id.to_string()) {
-                        let line = text.lines().find(|line| line.contains(&id.to_string())).unwrap_or_default();
+                for line in text.lines() {
+                    for (id, (times, _)) in sent.iter_mut().filter(|(id, _)| line.contains(&id.to_string())) {
                         assert_eq!(*times > 0, line.contains("repeated"), "{line}");
                         *times += 1;
                         in_conversation.push(*id);
@@ -151,6 +154,9 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
             Act::Request if alive => {
                 for id in in_conversation.drain(..) {
                     sent.entry(id).and_modify(|(_, read)| *read = true);
+                    if !order.contains(&id) {
+                        order.push(id);
+                    }
                 }
             }
             Act::Kill if alive => {
@@ -166,6 +172,8 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
                 let fetched = world.mesh.fetch(&name("alice"), &Fetch::default()).await.expect("fetched");
                 for message in &fetched.messages {
                     sent.entry(message.message.id).and_modify(|(_, read)| *read = true);
+                    // A tool's result: the next request holds it.
+                    in_conversation.push(message.message.id);
                 }
                 if let Some(lease) = &fetched.lease {
                     world.mesh.confirm(lease, DeliveryStatus::Read, "fetch", None).await.expect("confirmed");
@@ -194,6 +202,9 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
     for (id, (_, read)) in &sent {
         assert!(*read || left.contains(id), "{id} is neither shown nor waiting");
     }
+    let place = |id: &MessageId| sequence.iter().position(|sent| sent == id);
+    assert!(order.is_sorted_by_key(place), "what one sender wrote was shown in another order: {order:?}");
+    assert!(left.is_sorted_by_key(place), "what one sender wrote waits in another order: {left:?}");
 }
 
 proptest! {

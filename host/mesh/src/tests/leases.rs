@@ -51,6 +51,23 @@ async fn what_is_leased_and_not_confirmed_is_presented_again_after_a_while() {
 }
 
 #[tokio::test]
+async fn what_was_passed_on_and_never_confirmed_may_be_repeated() {
+    let world = World::new();
+    world.joined("bob").await;
+    world.say("bob", "hello").await;
+    for (passed_on, repeated) in [(false, false), (true, false), (false, true)] {
+        let fetched = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
+        assert_eq!(fetched.messages[0].history.may_repeat(), repeated);
+        let lease = fetched.lease.expect("a lease");
+        let released = match passed_on {
+            true => world.mesh.release_passed_on(lease).await,
+            false => world.mesh.release(lease).await,
+        };
+        released.expect("released");
+    }
+}
+
+#[tokio::test]
 async fn a_lease_hides_a_message_no_longer_than_it_was_asked_for_if_the_clock_steps_back() {
     let world = World::new();
     world.joined("bob").await;

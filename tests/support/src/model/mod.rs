@@ -13,4 +13,4 @@ mod server;
 pub use dialect::Dialect;
 pub use heard::Heard;
 pub use script::{Answer, Script};
-pub use server::{Behaviour, Model};
+pub use server::{Behaviour, Ears, Model};

@@ -24,11 +24,15 @@ pub enum Answer {
 #[derive(Default)]
 pub struct Script {
     lines: Vec<Line>,
+    otherwise: Option<Reaction>,
 }
+
+/// An answer to the new text of a request.
+type Reaction = Box<dyn Fn(&str) -> Answer + Send>;
 
 struct Line {
     cue: String,
-    answer: Box<dyn Fn(&str) -> Answer + Send>,
+    answer: Reaction,
     spoken: bool,
 }
 
@@ -73,6 +77,13 @@ impl Script {
         self
     }
 
+    /// Answers what no line answers, as often as it is asked.
+    #[must_use]
+    pub fn otherwise(mut self, answer: impl Fn(&str) -> Answer + Send + 'static) -> Script {
+        self.otherwise = Some(Box::new(answer));
+        self
+    }
+
     /// The cues of unused lines.
     pub fn unspoken(&self) -> Vec<String> {
         self.lines.iter().filter(|line| !line.spoken).map(|line| line.cue.clone()).collect()
@@ -89,7 +100,10 @@ impl Script {
                 line.spoken = true;
                 ((line.answer)(&news), true)
             }
-            None => (Answer::Say("I have nothing to do.".to_owned()), false),
+            None => match &self.otherwise {
+                Some(answer) => (answer(&news), true),
+                None => (Answer::Say("I have nothing to do.".to_owned()), false),
+            },
         }
     }
 }

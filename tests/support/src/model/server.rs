@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::SystemTime;
@@ -17,14 +18,40 @@ use tokio::runtime::Runtime;
 use super::dialect::Dialect;
 use super::heard::Heard;
 use super::script::{Answer, Script};
-use crate::waiting::{now, wait_or_show};
+use crate::waiting::{now, wait_for, wait_or_show};
 
 /// A scripted model. Its server stops when it is dropped.
 pub struct Model {
     /// The port it listens on.
     pub port: u16,
+    /// Closed, it reads no request.
+    pub ears: Arc<Ears>,
     play: Arc<Mutex<Play>>,
     _runtime: Runtime,
+}
+
+/// Whether a model reads what it is sent. A script can close them too.
+#[derive(Default)]
+pub struct Ears {
+    are_closed: AtomicBool,
+    unheard: AtomicUsize,
+}
+
+impl Ears {
+    /// From now on connections are taken and no request is read or answered.
+    pub fn close(&self) {
+        self.are_closed.store(true, Ordering::SeqCst);
+    }
+
+    /// From now on requests are read.
+    pub fn open(&self) {
+        self.are_closed.store(false, Ordering::SeqCst);
+    }
+
+    /// Waits until a request has come that is not read.
+    pub fn wait_for_unheard(&self) {
+        wait_for("a request has come that is not read", || (self.unheard.load(Ordering::SeqCst) > 0).then_some(()));
+    }
 }
 
 /// State shared by the server's requests. A std mutex: nothing is awaited while it is held.
@@ -51,6 +78,11 @@ pub enum Behaviour {
 impl Model {
     /// Starts one on a free port of loopback.
     pub fn start(script: Script) -> Model {
+        Model::with_ears(script, Arc::default())
+    }
+
+    /// The same with ears that others close.
+    pub fn with_ears(script: Script, ears: Arc<Ears>) -> Model {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -59,9 +91,9 @@ impl Model {
         let play = Arc::new(Mutex::new(Play { script, heard: Vec::new(), behaviour: None }));
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("loopback has a port");
         let port = listener.local_addr().expect("a bound listener has an address").port();
-        let router = axum::Router::new().fallback(reply).with_state(Arc::clone(&play));
+        let router = axum::Router::new().fallback(reply).with_state((Arc::clone(&play), Arc::clone(&ears)));
         runtime.spawn(async move { axum::serve(listener, router).await });
-        Model { port, play, _runtime: runtime }
+        Model { port, ears, play, _runtime: runtime }
     }
 
     /// From now on it behaves like this; with none, it follows its script.
@@ -72,6 +104,12 @@ impl Model {
     /// The agent's requests so far in order, without side calls.
     pub fn heard(&self) -> Vec<Heard> {
         lock(&self.play).heard.iter().filter(|heard| heard.is_main()).cloned().collect()
+    }
+
+    /// Takes the agent's requests so far, which a long run cannot keep.
+    pub fn take_heard(&self) -> Vec<Heard> {
+        let heard = std::mem::take(&mut lock(&self.play).heard);
+        heard.into_iter().filter(Heard::is_main).collect()
     }
 
     /// Waits for a request with this text in its new part and returns it.
@@ -103,10 +141,14 @@ impl Model {
     }
 }
 
-async fn reply(State(play): State<Arc<Mutex<Play>>>, request: Request<Body>) -> Response<Body> {
+async fn reply(State((play, ears)): State<(Arc<Mutex<Play>>, Arc<Ears>)>, request: Request<Body>) -> Response<Body> {
     let (parts, body) = request.into_parts();
     if parts.method != Method::POST {
         return json_answer(&json!({"data": []}));
+    }
+    if ears.are_closed.load(Ordering::SeqCst) {
+        ears.unheard.fetch_add(1, Ordering::SeqCst);
+        return std::future::pending().await;
     }
     let Ok(bytes) = body.collect().await else { return json_answer(&json!({})) };
     let body: Value = serde_json::from_slice(&bytes.to_bytes()).unwrap_or(Value::Null);

@@ -186,8 +186,9 @@ impl Listener {
         self.printer.line(&Said::Error { error: words })
     }
 
-    /// Stops every task and releases what was not confirmed.
+    /// Stops every task and releases what was not confirmed. What was printed may have been shown.
     pub(super) async fn close(mut self, mut arrived: mpsc::Receiver<Arrival>) {
+        let printed = std::mem::take(&mut self.pending);
         let followed = std::mem::take(&mut self.followed);
         for one in followed.values() {
             one.stop.cancel();
@@ -209,8 +210,11 @@ impl Listener {
                 tracing::warn!(%error, "a task that followed mail ended badly");
             }
         }
-        for (key, printed) in std::mem::take(&mut self.pending) {
-            self.give_back(&key, printed).await;
+        for (key, left) in std::mem::take(&mut self.pending) {
+            self.give_back(&key, left).await;
+        }
+        for (key, printed) in printed {
+            self.leave_open(&key, printed).await;
         }
     }
 
@@ -229,7 +233,7 @@ impl Listener {
         let keys: Vec<(MessageId, Target)> = self.pending.keys().filter(|(_, of)| of == target).cloned().collect();
         for key in keys {
             if let Some(printed) = self.pending.remove(&key) {
-                self.give_back(&key, printed).await;
+                self.leave_open(&key, printed).await;
             }
         }
     }
@@ -317,6 +321,18 @@ impl Listener {
 
     async fn acknowledge(&self, agent: &AgentName, id: MessageId) -> Result<(), String> {
         self.mesh.acknowledge(agent, &[id]).await.map(|_| ()).map_err(|error| reasons(&error))
+    }
+
+    /// Gives back what the connector took and says no more of: its text may have been shown.
+    async fn leave_open(&self, key: &(MessageId, Target), printed: Printed) {
+        match printed {
+            Printed::Mail(lease) => {
+                if let Err(error) = self.mesh.release_passed_on(lease).await {
+                    tracing::warn!(%error, "a lease was not given back; it lapses by itself");
+                }
+            }
+            Printed::Invitation | Printed::AnsweredInvitation => self.give_back(key, printed).await,
+        }
     }
 
     async fn give_back(&self, (id, target): &(MessageId, Target), printed: Printed) {

@@ -1,0 +1,92 @@
+//! The soak's table, for people and for docs/receipts.md.
+
+use std::time::Duration;
+
+use bench::report::Report;
+
+use crate::drive::{Deed, Drive};
+use crate::ledger::{Fate, Judged};
+use crate::player::Kind;
+
+pub(crate) fn print(report: &Report, drive: &Drive<'_>, judged: &Judged) {
+    report.row("");
+    report.row(
+        "| harness | version | messages | shown | lost | repeated, marked | repeated, unmarked | out of order \
+         | waiting, with a reason | median | p95 |",
+    );
+    report.row("|---|---|---|---|---|---|---|---|---|---|---|");
+    for kind in Kind::ALL {
+        let players: Vec<usize> = (0..drive.players.len()).filter(|at| drive.players[*at].kind == kind).collect();
+        if players.is_empty() {
+            continue;
+        }
+        let fates: Vec<&Fate> = players.iter().flat_map(|player| judged.of_player(*player)).collect();
+        let count = |is: &dyn Fn(&Fate) -> bool| fates.iter().filter(|fate| is(fate)).count();
+        let behind = judged.overtaken.iter().filter(|(id, _)| fates.iter().any(|fate| fate.id == *id)).count();
+        let mut latencies: Vec<Duration> = fates.iter().filter_map(|fate| fate.latency).collect();
+        latencies.sort();
+        let quantile = |part: f64| {
+            let at = ((latencies.len() as f64 - 1.0) * part).round().max(0.0) as usize;
+            latencies.get(at).map_or_else(|| "-".to_owned(), |time| format!("{:.1} s", time.as_secs_f64()))
+        };
+        report.row(&format!(
+            "| {} | {} | {} | {} | {} | {} | {} | {behind} | {} | {} | {} |",
+            kind.name(),
+            kind.version(drive.stage),
+            fates.len(),
+            count(&|fate| fate.plain + fate.marked > 0),
+            count(&Fate::is_lost),
+            count(&|fate| fate.marked > 0),
+            count(&Fate::is_repeated_unmarked),
+            count(&|fate| fate.waits() && fate.reason.is_some()),
+            quantile(0.5),
+            quantile(0.95),
+        ));
+    }
+    report.row("");
+    for kind in Kind::ALL {
+        let deed = |deed: Deed| drive.deeds.get(&(kind, deed)).copied().unwrap_or_default();
+        report.row(&format!(
+            "{}: {} sent by the shell, {} prompts, {} Esc, {} kills, {} closed, {} opened again, {} cleared",
+            kind.name(),
+            deed(Deed::Sent),
+            deed(Deed::Prompt),
+            deed(Deed::Esc),
+            deed(Deed::Kill),
+            deed(Deed::Leave),
+            deed(Deed::Resume),
+            deed(Deed::Clear),
+        ));
+    }
+    for id in &judged.missing {
+        report.row(&format!("LOST from the store: {id}"));
+    }
+    for (earlier, later) in &judged.overtaken {
+        report.row("OVERTAKEN, the first by the second:");
+        for fate in judged.fates.iter().filter(|fate| [earlier, later].contains(&&fate.id)) {
+            report.row(&format!("  {}: {:?}, {}, told first at {:?}", fate.id, fate.body, fate.history, fate.first));
+        }
+    }
+    for fate in &judged.fates {
+        let name = &drive.players[fate.player].name;
+        let wrong = match fate {
+            fate if fate.is_lost() => "LOST",
+            fate if fate.is_repeated_unmarked() => "REPEATED without a mark",
+            fate if fate.waits() && fate.reason.is_none() => "WAITS without a reason",
+            fate if fate.waits() => "waits",
+            _ => continue,
+        };
+        report.row(&format!(
+            "{wrong}: {} for {name} from {}, {} ({} times plain, {} marked) {}",
+            fate.id,
+            fate.from,
+            fate.history,
+            fate.plain,
+            fate.marked,
+            fate.reason.as_deref().unwrap_or_default(),
+        ));
+    }
+    for player in drive.players.iter().filter(|player| player.agent()["waiting"].as_u64() != Some(0)) {
+        report.row(&format!("--- {} in the end: {}\n{}", player.name, player.agent(), player.screen()));
+    }
+}

@@ -1,0 +1,52 @@
+//! Stops a harness between what a hook gave it and what it does next, so that a test can kill it there.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use crate::stage::Stage;
+use crate::waiting::wait_for;
+
+/// A program in the place of relay-mesh. It runs relay-mesh, but a hook whose gate is closed does not end after its
+/// answer was written out, and the harness waits for its end.
+pub struct HookGate {
+    folder: PathBuf,
+}
+
+impl HookGate {
+    /// Puts the program beside the stage's.
+    pub fn new(stage: &Stage) -> HookGate {
+        let folder = stage.folder.join("gate");
+        std::fs::create_dir_all(&folder).expect("the stage is writable");
+        let program = folder.join("relay-mesh");
+        let text = format!(
+            "#!/bin/sh\n\
+             [ \"$1\" = hook ] || exec '{binary}' \"$@\"\n\
+             '{binary}' \"$@\"\n\
+             code=$?\n\
+             rm '{folder}'/closed-\"$3\" 2>/dev/null || exit $code\n\
+             touch '{folder}'/reached-\"$3\"\n\
+             exec tail -f /dev/null\n",
+            binary = stage.binary().display(),
+            folder = folder.display(),
+        );
+        std::fs::write(&program, text).expect("the stage is writable");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("the file is ours");
+        HookGate { folder }
+    }
+
+    /// The program that stands in relay-mesh's place.
+    pub fn program(&self) -> String {
+        self.folder.join("relay-mesh").display().to_string()
+    }
+
+    /// Closes the gate of the next hook of this event.
+    pub fn close(&self, event: &str) {
+        std::fs::write(self.folder.join(format!("closed-{event}")), "").expect("the stage is writable");
+    }
+
+    /// Waits until the hook of this event has answered and the harness waits at its gate.
+    pub fn wait_until_reached(&self, event: &str) {
+        let reached = self.folder.join(format!("reached-{event}"));
+        wait_for(&format!("the hook {event} has answered"), || std::fs::remove_file(&reached).ok());
+    }
+}
