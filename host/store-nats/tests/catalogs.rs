@@ -350,7 +350,6 @@ async fn in_a_log_that_is_new_to_its_server_a_lookup_reads_a_small_part() {
     let (prefix, log) = (new_prefix(), log("bob"));
     let moving = with_catalogs(&server, &prefix, "one", 1);
     let mut spy = Spy::on(&server).await;
-    let mut costs = Vec::new();
     for age in 1..=4 {
         fill(&moving, &log, &lines(1_500 * age)[1_500 * (age as usize - 1)..]).await;
         let looking = with_catalogs(&server, &prefix, "one", 1);
@@ -363,14 +362,12 @@ async fn in_a_log_that_is_new_to_its_server_a_lookup_reads_a_small_part() {
             assert_eq!(found.iter().map(|entry| line_of(entry).id).collect::<Vec<_>>(), [id]);
             let traffic = spy.traffic().await;
             assert!(traffic.requests <= 5 && traffic.answers <= 250, "{number} of {}: {traffic:?}", 1_500 * age);
-            costs.push(traffic.answers);
         }
         let at = looking.seek(&log, Seek::Time(1_500 * age - 10)).await.expect("sought").expect("a position");
         let rest = looking.read(&log, at, 1 << 20).await.expect("read");
         assert!((10..=250).contains(&rest.entries.len()), "{} entries are ten old", rest.entries.len());
         spy.traffic().await;
     }
-    println!("answers for the oldest, the middle and the newest: {costs:?}");
 }
 
 /// On several servers any copy answers, and may lag.
