@@ -188,7 +188,7 @@ pub(crate) fn on_servers(
         Client::Hook => options.timeout = HOOKS_PATIENCE,
         Client::ThisProcess | Client::Nobody => {}
     }
-    Ok(NatsStore::with_homes(options, Arc::new(mesh::AgentOwnership)))
+    Ok(NatsStore::with_rules(options, Some(Arc::new(mesh::AgentOwnership)), Arc::new(mesh::MeshIndexRule)))
 }
 
 /// The settings, with the token of the nats-server that `relay-mesh up --nats` started if `servers` names that one.

@@ -152,7 +152,7 @@ async fn catch_up(
 ) -> Result<Option<()>, StoreError> {
     let bucket = connection.options.map_bucket();
     loop {
-        let stretch = direct::stretch(connection, stream, subject, newest.through + 1, PIECE).await?;
+        let stretch = direct::stretch(connection, stream, subject, newest.through + 1, (direct::MOST, PIECE)).await?;
         let Some(stretch) = stretch else { return Ok(None) };
         for message in stretch.messages {
             newest.through = message.sequence;

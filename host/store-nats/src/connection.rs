@@ -8,7 +8,7 @@ use async_nats::connection::State;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Republish, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{AuthError, Client, ConnectOptions, Event};
-use store::{Ownership, ServerTrouble, StoreError, StoreIdentity};
+use store::{IndexRule, Ownership, ServerTrouble, StoreError, StoreIdentity};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{OnceCell, broadcast, watch};
 use tokio::time::Instant;
@@ -37,6 +37,8 @@ pub(crate) struct Connection {
     pub(crate) options: NatsOptions,
     /// The ownership rule, if there is one.
     pub(crate) homes: Option<Arc<dyn Ownership>>,
+    /// What the catalogs of logs are made of, if there is such a rule.
+    pub(crate) rule: Option<Arc<dyn IndexRule>>,
     pub(crate) known: OwnerCache,
     pub(crate) answers: direct::AnswersCache,
     pub(crate) watched: watching::Listeners,
@@ -56,10 +58,15 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(options: NatsOptions, homes: Option<Arc<dyn Ownership>>) -> Connection {
+    pub(crate) fn new(
+        options: NatsOptions,
+        homes: Option<Arc<dyn Ownership>>,
+        rule: Option<Arc<dyn IndexRule>>,
+    ) -> Connection {
         Connection {
             options,
             homes,
+            rule,
             known: OwnerCache::default(),
             answers: direct::AnswersCache::default(),
             watched: watching::Listeners::default(),

@@ -20,9 +20,9 @@ use tokio::time::Instant;
 use crate::connection::Connection;
 
 /// The most messages per request.
-const MOST: usize = 1_000;
+pub(crate) const MOST: usize = 1_000;
 /// About the most bytes per request.
-const MOST_BYTES: usize = 1 << 20;
+pub(crate) const MOST_BYTES: usize = 1 << 20;
 /// The header with the number of messages that follow.
 const PENDING: HeaderName = HeaderName::from_static("Nats-Num-Pending");
 /// How long [`Answers`] is cached: an operator may change the number of replicas.
@@ -82,9 +82,9 @@ pub(crate) async fn stretch(
     stream: &Stream,
     subject: &str,
     from: u64,
-    bytes: usize,
+    (most, bytes): (usize, usize),
 ) -> Result<Option<Stretch>, StoreError> {
-    let several = several(connection, stream, subject, from, (MOST, bytes.clamp(1, MOST_BYTES))).await?;
+    let several = several(connection, stream, subject, from, (most, bytes.clamp(1, MOST_BYTES))).await?;
     Ok(several.map(|(messages, more)| Stretch { messages, at_end: more == 0 }))
 }
 

@@ -7,6 +7,8 @@
 //! The store connects at the first call, so creating one costs nothing.
 
 mod access;
+mod catalog;
+mod cataloguing;
 mod children;
 mod clock;
 mod connection;
@@ -34,8 +36,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use store::{
-    AppendError, Batch, Durability, Entry, Expect, Hold, Key, Leaf, Moved, Moving, Ownership, Position, Revision, Seek,
-    Store, StoreError, StoreIdentity, SwapError, Taker, Term, Versioned, Watch, backend,
+    AppendError, Batch, Durability, Entry, Expect, Hold, IndexRule, Key, Leaf, Moved, Moving, Ownership, Position,
+    Revision, Seek, Store, StoreError, StoreIdentity, SwapError, Taker, Term, Versioned, Watch, backend,
 };
 
 pub use crate::access::Access;
@@ -55,12 +57,17 @@ pub struct NatsStore {
 impl NatsStore {
     /// A store on the servers that the options name. Connects at the first call.
     pub fn new(options: NatsOptions) -> NatsStore {
-        NatsStore { connection: Arc::new(Connection::new(options, None)) }
+        NatsStore { connection: Arc::new(Connection::new(options, None, None)) }
     }
 
     /// The same with an ownership rule, so that no machine can impersonate another.
     pub fn with_homes(options: NatsOptions, homes: Arc<dyn Ownership>) -> NatsStore {
-        NatsStore { connection: Arc::new(Connection::new(options, Some(homes))) }
+        NatsStore { connection: Arc::new(Connection::new(options, Some(homes), None)) }
+    }
+
+    /// The same with a rule for what is looked up, so that a lookup does not read a log from its beginning.
+    pub fn with_rules(options: NatsOptions, homes: Option<Arc<dyn Ownership>>, rule: Arc<dyn IndexRule>) -> NatsStore {
+        NatsStore { connection: Arc::new(Connection::new(options, homes, Some(rule))) }
     }
 }
 
@@ -115,7 +122,7 @@ impl Store for NatsStore {
 
     async fn seek(&self, log: &Key, to: Seek<'_>) -> Result<Option<Position>, StoreError> {
         match to {
-            Seek::Time(at) => finding::begins(&self.connection, log, at).await.map(Some),
+            Seek::Time(at) => finding::seek(&self.connection, log, at).await.map(Some),
             // A server knows no terms.
             Seek::Term(_) => Ok(None),
         }

@@ -70,14 +70,14 @@ pub(crate) async fn read(
 }
 
 /// A line of a message: an entry, or damage.
-struct Line<'a> {
-    at: Position,
+pub(crate) struct Line<'a> {
+    pub(crate) at: Position,
     /// Where the next one begins.
-    next: Position,
-    text: &'a [u8],
+    pub(crate) next: Position,
+    pub(crate) text: &'a [u8],
 }
 
-fn lines(message: &StreamMessage) -> Vec<Line<'_>> {
+pub(crate) fn lines(message: &StreamMessage) -> Vec<Line<'_>> {
     let texts: Vec<&[u8]> = message.payload.split(|byte| *byte == b'\n').collect();
     let last = texts.len() - 1;
     let line = |(index, text)| {
@@ -88,7 +88,12 @@ fn lines(message: &StreamMessage) -> Vec<Line<'_>> {
 }
 
 /// Whether a line is an entry, of a machine that may write it.
-async fn counts(connection: &Connection, log: &Key, message: &StreamMessage, line: &[u8]) -> Result<bool, StoreError> {
+pub(crate) async fn counts(
+    connection: &Connection,
+    log: &Key,
+    message: &StreamMessage,
+    line: &[u8],
+) -> Result<bool, StoreError> {
     Ok(backend::check_entry(line).is_ok() && may_speak(connection, log, message, line).await?)
 }
 
@@ -103,11 +108,11 @@ pub(crate) async fn entries_at(connection: &Connection, log: &Key, at: &[Positio
     }
     let stream = connection.logs().await?;
     let subjects = writers_of(connection, log).await?.filter(connection, log);
-    let floor = floor_of(connection, log).await?.0;
-    let wanted: BTreeSet<Position> = at.iter().copied().filter(|at| *at >= floor).collect();
-    let sequences: BTreeSet<u64> = wanted.iter().map(|at| place(*at).0).collect();
+    let sequences: BTreeSet<u64> = at.iter().map(|at| place(*at).0).collect();
     let messages = futures::stream::iter(sequences).map(|sequence| message_at(connection, &stream, log, sequence));
-    let messages: Vec<Option<StreamMessage>> = messages.buffered(AT_ONCE).try_collect().await?;
+    let messages = messages.buffered(AT_ONCE).try_collect::<Vec<Option<StreamMessage>>>();
+    let (messages, (floor, _)) = tokio::try_join!(messages, floor_of(connection, log))?;
+    let wanted: BTreeSet<Position> = at.iter().copied().filter(|at| *at >= floor).collect();
     let mut found = Vec::new();
     for message in messages.into_iter().flatten().filter(|message| subjects::includes(&subjects, &message.subject)) {
         for Line { at, next, text } in lines(&message).into_iter().filter(|line| wanted.contains(&line.at)) {
@@ -120,7 +125,7 @@ pub(crate) async fn entries_at(connection: &Connection, log: &Key, at: &[Positio
 }
 
 /// The message with a sequence, of whichever log; none if it is gone.
-async fn message_at(
+pub(crate) async fn message_at(
     connection: &Connection,
     stream: &Stream,
     log: &Key,
@@ -135,41 +140,44 @@ async fn message_at(
 
 /// How many messages of the stream the first look back covers. Other logs' messages are among them.
 const FIRST_LOOK_BACK: u64 = 256;
+/// A look back that found fewer bytes goes further back.
+const ENOUGH: usize = 16 * 1024;
 
 /// Reads the last entries before a position. A server has no way to read backwards, so this reads forwards from ever
-/// further back until it finds some.
+/// further back until it has some.
 pub(crate) async fn read_back(
     connection: &Connection,
     log: &Key,
     before: Position,
     limit: usize,
 ) -> Result<Batch, StoreError> {
-    let end = place(before).0 + 1;
-    let mut span = FIRST_LOOK_BACK;
-    loop {
+    let mut last = Batch { next: before, ..Batch::default() };
+    let (mut end, mut span) = (place(before).0 + 1, FIRST_LOOK_BACK);
+    while end > 0 && last.entries.iter().map(|entry| entry.bytes.len()).sum::<usize>() < limit.clamp(1, ENOUGH) {
         let start = end.saturating_sub(span);
-        let (mut last, mut from) = (Batch::default(), position(start, 0));
+        let upto = before.min(position(end, 0));
+        let (mut earlier, mut from) = (Batch::default(), position(start, 0));
         loop {
-            let batch = read(connection, log, from, limit.max(1)).await?;
-            last.damage.extend(batch.damage.into_iter().filter(|damage| damage.at < before));
-            last.entries.extend(batch.entries.into_iter().filter(|entry| entry.next <= before));
-            if batch.at_end || batch.next >= before || batch.next == from {
+            let batch = read(connection, log, from, limit.max(ENOUGH)).await?;
+            earlier.damage.extend(batch.damage.into_iter().filter(|damage| damage.at < upto));
+            earlier.entries.extend(batch.entries.into_iter().filter(|entry| entry.next <= upto));
+            if batch.at_end || batch.next >= upto || batch.next == from {
                 break;
             }
             from = batch.next;
         }
-        if last.entries.is_empty() && start > 0 {
-            span = span.saturating_mul(8);
-            continue;
-        }
-        last.at_end = !backend::keep_last(&mut last.entries, limit) && start == 0;
-        last.next = last.entries.first().map_or(before, |first| first.at);
-        return Ok(last);
+        earlier.entries.append(&mut last.entries);
+        earlier.damage.append(&mut last.damage);
+        (last.entries, last.damage) = (earlier.entries, earlier.damage);
+        (end, span) = (start, span.saturating_mul(8));
     }
+    last.at_end = !backend::keep_last(&mut last.entries, limit) && end == 0;
+    last.next = last.entries.first().map_or(before, |first| first.at);
+    Ok(last)
 }
 
 /// Iterates over a log's messages.
-struct Messages<'a> {
+pub(crate) struct Messages<'a> {
     connection: &'a Connection,
     log: &'a Key,
     stream: Arc<Stream>,
@@ -177,8 +185,8 @@ struct Messages<'a> {
     subject: String,
     /// The servers that answer direct reads, which return several messages at once.
     answers: Answers,
-    /// Number of bytes to read.
-    limit: usize,
+    /// Number of bytes to read, and of messages.
+    limit: (usize, usize),
     /// Messages read ahead.
     ahead: VecDeque<StreamMessage>,
     /// Whether `ahead` reaches the log's end.
@@ -188,12 +196,31 @@ struct Messages<'a> {
 }
 
 impl Messages<'_> {
-    async fn of<'a>(connection: &'a Connection, log: &'a Key, limit: usize) -> Result<Messages<'a>, StoreError> {
-        let stream = connection.logs().await?;
+    async fn of<'a>(connection: &'a Connection, log: &'a Key, bytes: usize) -> Result<Messages<'a>, StoreError> {
         let subject = writers_of(connection, log).await?.filter(connection, log);
+        Ok(Messages { limit: (direct::MOST, bytes), ..Messages::at(connection, log, &subject, 1).await? })
+    }
+
+    /// At these subjects, so many of them.
+    pub(crate) async fn at<'a>(
+        connection: &'a Connection,
+        log: &'a Key,
+        subject: &str,
+        most: usize,
+    ) -> Result<Messages<'a>, StoreError> {
+        let stream = connection.logs().await?;
         let answers = direct::answers(connection, &stream).await;
-        let ahead = VecDeque::new();
-        Ok(Messages { connection, log, stream, subject, answers, limit, ahead, complete: false, any: false })
+        Ok(Messages {
+            connection,
+            log,
+            stream,
+            subject: subject.to_owned(),
+            answers,
+            limit: (most.clamp(1, direct::MOST), direct::MOST_BYTES),
+            ahead: VecDeque::new(),
+            complete: false,
+            any: false,
+        })
     }
 
     /// Whether the next message needs a request.
@@ -202,7 +229,7 @@ impl Messages<'_> {
     }
 
     /// The next message, from a sequence on.
-    async fn next(&mut self, from: u64) -> Result<Option<StreamMessage>, StoreError> {
+    pub(crate) async fn next(&mut self, from: u64) -> Result<Option<StreamMessage>, StoreError> {
         if self.must_ask() {
             // A lagging replica does not know where the log ends.
             let several = match self.answers {

@@ -264,7 +264,7 @@ pub(crate) async fn put(
 
 /// Deletes a removal marker if the server allows it. Otherwise the marker expires, or stays and costs only space: the
 /// next swap of the key continues from it.
-async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<(), StoreError> {
+pub(crate) async fn take_away(connection: &Connection, key: &Key, sequence: u64) -> Result<(), StoreError> {
     if marks_stay(connection).await? {
         return Ok(());
     }

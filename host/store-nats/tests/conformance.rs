@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nats_server::NatsServer;
 use store::conformance::{Pair, check};
-use store::{Durability, Expect, Key, Position, Seek, Term};
+use store::{Durability, Expect, IndexRule, Indexed, Key, Position, Seek, Term};
 use store_nats::{NatsOptions, NatsStore};
 
 /// Two connections to one server, with streams of their own.
@@ -24,6 +24,39 @@ fn pair(server: &NatsServer) -> Pair {
         }))
     };
     Pair { one: open("one"), other: open("other") }
+}
+
+/// What the entries of the suite are looked up by: `"n":7}`.
+struct ByNumber;
+
+impl IndexRule for ByNumber {
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn of(&self, _: &Key, entry: &[u8]) -> Indexed {
+        let number = serde_json::from_slice::<serde_json::Value>(entry).ok().and_then(|entry| entry["n"].as_u64());
+        let terms = number.map(|number| Term::growing(format!("\"n\":{number}}}"))).into_iter().collect();
+        Indexed { terms, at: number }
+    }
+}
+
+/// The same as [`pair`], with catalogs of the logs.
+fn pair_with_catalogs(server: &NatsServer) -> Pair {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let prefix = format!("C{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let open = |host: &str| {
+        let (servers, prefix, host) = (vec![server.url()], prefix.clone(), host.to_owned());
+        let options = NatsOptions { servers, prefix, host, ..NatsOptions::default() };
+        Arc::new(NatsStore::with_rules(options, None, Arc::new(ByNumber)))
+    };
+    Pair { one: open("one"), other: open("other") }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nats_conforms_with_catalogs() {
+    let server = NatsServer::start();
+    check(|| pair_with_catalogs(&server)).await;
 }
 
 /// Two connections to streams as an operator creates them with NATS tools: buckets of this kind, subjects wider than

@@ -66,7 +66,7 @@ pub async fn find_by_reading<S: Store + ?Sized>(
     let mut from = Position::START;
     loop {
         let batch = store.read(log, from, STEP).await?;
-        found.extend(batch.entries.into_iter().filter(|entry| has_any(entry, terms)));
+        found.extend(batch.entries.into_iter().filter(|entry| has_any(&entry.bytes, terms)));
         if batch.at_end || batch.next == from {
             return Ok(found);
         }
@@ -75,8 +75,8 @@ pub async fn find_by_reading<S: Store + ?Sized>(
 }
 
 /// Whether an entry contains the text of one of these terms.
-pub fn has_any(entry: &Entry, terms: &[Term]) -> bool {
-    terms.iter().any(|term| memchr::memmem::find(&entry.bytes, term.text.as_bytes()).is_some())
+pub fn has_any(entry: &[u8], terms: &[Term]) -> bool {
+    terms.iter().any(|term| memchr::memmem::find(entry, term.text.as_bytes()).is_some())
 }
 
 /// Reads the last entries before a position by reading all before it.

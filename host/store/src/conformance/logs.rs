@@ -19,6 +19,7 @@ pub(super) async fn check(make: &impl Fn() -> Pair) {
     any_stretch_of_a_log_can_be_synced(make()).await;
     a_log_is_read_backwards(make()).await;
     entries_are_found_by_their_terms(make()).await;
+    what_is_found_stays_found_while_a_log_grows(make()).await;
     entries_are_read_at_their_positions(make()).await;
 }
 
@@ -263,6 +264,43 @@ async fn entries_are_found_by_their_terms(pair: Pair) {
             assert_eq!(there.entries.first(), Some(&entry), "its position is where it is read");
         }
     }
+}
+
+async fn what_is_found_stays_found_while_a_log_grows(pair: Pair) {
+    let log = key("logs/growing");
+    let found = async |numbers: &[u64]| -> Vec<u64> {
+        let terms: Vec<Term> = numbers.iter().map(|number| Term::growing(format!("\"n\":{number}}}"))).collect();
+        let mut both = Vec::new();
+        for store in [&pair.one, &pair.other] {
+            let found = store.find(&log, &terms).await.expect("found");
+            both.push(found.iter().map(|entry| number_of(&entry.bytes)).collect::<Vec<_>>());
+        }
+        assert_eq!(both[0], both[1], "what one finds, another one finds");
+        both.swap_remove(0)
+    };
+    let mut middle = Position::START;
+    for round in 0..5_u64 {
+        // Each round ends with a number of the first one, so that the numbers do not only grow.
+        for number in round * 100..round * 100 + 99 {
+            append(&*pair.one, &log, number..number + 1).await;
+        }
+        let end = append(&*pair.other, &log, round..round + 1).await;
+        middle = if round == 2 { end } else { middle };
+        let last = round * 100 + 98;
+        assert_eq!(found(&[round]).await, [round, round], "round {round}");
+        assert_eq!(found(&[last, 50]).await, [50, last], "round {round}");
+        assert_eq!(found(&[last + 1]).await, [0; 0], "what is not there, in round {round}");
+    }
+    pair.one.retire(&log, middle).await.expect("retired");
+    let (left, _) = read_all(&*pair.other, &log, Position::START, 1 << 20).await;
+    for number in [0, 3, 4, 50, 250, 298, 350, 498] {
+        let expected: Vec<u64> = left.iter().copied().filter(|one| *one == number).collect();
+        assert_eq!(found(&[number]).await, expected, "{number}, after the older ones were retired");
+    }
+    pair.other.remove(&log).await.expect("removed");
+    assert_eq!(found(&[350, 498]).await, [0; 0], "nothing is left of a removed log");
+    append(&*pair.one, &log, 498..499).await;
+    assert_eq!(found(&[350, 498]).await, [498], "it begins anew");
 }
 
 async fn entries_are_read_at_their_positions(pair: Pair) {

@@ -26,7 +26,7 @@ pub(in crate::files) fn entries_at(segment: &File, offsets: &[u64], terms: &[Ter
         }
         let next = Position(offset + line.len() as u64 + 1);
         let entry = Entry { at: Position(*offset), next, bytes: line };
-        if has_any(&entry, terms) {
+        if has_any(&entry.bytes, terms) {
             entries.push(entry);
         }
     }

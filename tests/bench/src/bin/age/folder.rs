@@ -253,7 +253,11 @@ pub(crate) fn stores(
         None => Arc::clone(&local),
         Some(server) => {
             let options = NatsOptions { servers: vec![server.url()], host: machine.clone(), ..NatsOptions::default() };
-            Arc::new(NatsStore::with_homes(options, Arc::new(mesh::AgentOwnership)))
+            Arc::new(NatsStore::with_rules(
+                options,
+                Some(Arc::new(mesh::AgentOwnership)),
+                Arc::new(mesh::MeshIndexRule),
+            ))
         }
     };
     Ok(Stores { shared, local, machine, project, one_by_one: server.is_some() })

@@ -34,7 +34,11 @@ impl Host {
         let local: Arc<dyn Store> = Arc::new(FilesStore::open(folder.path(), FilesOptions::default())?);
         let options =
             NatsOptions { servers: vec![server.url()], host: format!("of-{agent}"), ..NatsOptions::default() };
-        let shared: Arc<dyn Store> = Arc::new(NatsStore::with_homes(options, Arc::new(mesh::AgentOwnership)));
+        let shared: Arc<dyn Store> = Arc::new(NatsStore::with_rules(
+            options,
+            Some(Arc::new(mesh::AgentOwnership)),
+            Arc::new(mesh::MeshIndexRule),
+        ));
         let parts = [shared, local];
         let mesh = Arc::new(mesh_of(&parts, agent));
         let caller = mesh.identify(&shell(None)).await?;

@@ -1,0 +1,398 @@
+//! Lookups on servers: what is found by a log's catalog is what a plain scan finds, whatever became of the catalog, the
+//! clocks and the server; and it does not cost what the log has ever held.
+
+#[path = "../../../tests/support/src/nats_server.rs"]
+mod nats_server;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_nats::jetstream;
+use futures::{StreamExt, TryStreamExt};
+use nats_server::NatsServer;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseResult, TestRunner};
+use serde::{Deserialize, Serialize};
+use store::{Durability, Entry, Expect, IndexRule, Indexed, Key, Position, Seek, Store, Term};
+use store_nats::{NatsOptions, NatsStore};
+
+/// An entry of these tests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Line {
+    id: String,
+    at: u64,
+    filling: String,
+}
+
+struct Rule(u32);
+
+impl IndexRule for Rule {
+    fn version(&self) -> u32 {
+        self.0
+    }
+
+    fn of(&self, _: &Key, entry: &[u8]) -> Indexed {
+        let Ok(line) = serde_json::from_slice::<Line>(entry) else { return Indexed::default() };
+        Indexed { terms: vec![Term::growing(line.id)], at: Some(line.at) }
+    }
+}
+
+fn log(name: &str) -> Key {
+    format!("agents/{name}/inbox").parse().expect("a key")
+}
+
+fn options(server: &NatsServer, prefix: &str, host: &str) -> NatsOptions {
+    NatsOptions {
+        servers: vec![server.url()],
+        prefix: prefix.to_owned(),
+        host: host.to_owned(),
+        timeout: Duration::from_secs(10),
+        ..NatsOptions::default()
+    }
+}
+
+/// One that makes catalogs, by a rule of this version.
+fn with_catalogs(server: &NatsServer, prefix: &str, host: &str, version: u32) -> NatsStore {
+    NatsStore::with_rules(options(server, prefix, host), None, Arc::new(Rule(version)))
+}
+
+fn new_prefix() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("C{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+async fn append(store: &NatsStore, log: &Key, lines: &[Line]) {
+    let entries: Vec<Vec<u8>> = lines.iter().map(|line| serde_json::to_vec(line).expect("JSON")).collect();
+    store.append(log, &entries, Expect::Any, Durability::Synced).await.expect("appended");
+}
+
+fn line_of(entry: &Entry) -> Line {
+    serde_json::from_slice(&entry.bytes).expect("a line")
+}
+
+async fn everything(store: &NatsStore, log: &Key) -> Vec<Entry> {
+    let (mut all, mut from) = (Vec::new(), Position::START);
+    loop {
+        let batch = store.read(log, from, 1 << 20).await.expect("read");
+        all.extend(batch.entries);
+        if batch.at_end {
+            return all;
+        }
+        from = batch.next;
+    }
+}
+
+/// Something that happens to a log, or to its catalog.
+#[derive(Clone, Debug)]
+enum Deed {
+    /// Some entries, each a message; by a build that makes catalogs or by an older one.
+    Append(Vec<Line>, bool),
+    /// Somebody looks something up, and the catalog grows.
+    LookUp,
+    /// Somebody seeks a time first.
+    SeekTime(u64),
+    /// The catalog is lost.
+    Lose,
+    /// A byte of it changes.
+    Flip(prop::sample::Index),
+    /// It is again what it was some time before.
+    Restore(prop::sample::Index),
+    /// The catalog of another log takes its place.
+    Mistake,
+    /// A program with another rule makes it anew.
+    Rule(u32),
+    /// What is older than a position is retired.
+    Retire(prop::sample::Index),
+    /// The log is removed.
+    Remove,
+    /// One message is deleted by the operator.
+    Delete(prop::sample::Index),
+    /// The server comes back without the stream, and the catalogs are still there.
+    NewStream,
+}
+
+fn line() -> impl Strategy<Value = Line> {
+    // Ids mostly grow with the time, and sometimes a clock steps back. Long entries, so that few make a row.
+    (0..60_u64, 0..8_u64, 0..3_usize).prop_map(|(at, jitter, filling)| Line {
+        id: format!("{:012}-id", (at * 10).saturating_sub(jitter * 30)),
+        at,
+        filling: "x".repeat(filling * 20_000),
+    })
+}
+
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let any = any::<prop::sample::Index>;
+    let deed = prop_oneof![
+        6 => (prop::collection::vec(line(), 1..30), prop::bool::ANY).prop_map(|(lines, old)| Deed::Append(lines, old)),
+        3 => Just(Deed::LookUp),
+        1 => (0..60_u64).prop_map(Deed::SeekTime),
+        1 => Just(Deed::Lose),
+        1 => any().prop_map(Deed::Flip),
+        1 => any().prop_map(Deed::Restore),
+        1 => Just(Deed::Mistake),
+        1 => (1..3_u32).prop_map(Deed::Rule),
+        1 => any().prop_map(Deed::Retire),
+        1 => Just(Deed::Remove),
+        1 => any().prop_map(Deed::Delete),
+        1 => Just(Deed::NewStream),
+    ];
+    prop::collection::vec(deed, 4..20)
+}
+
+/// A log on a server, as several programs see it.
+struct World {
+    server: Arc<NatsServer>,
+    prefix: String,
+    log: Key,
+    /// Makes catalogs.
+    store: NatsStore,
+    /// Knows none, and reads everything.
+    plain: NatsStore,
+    jetstream: jetstream::Context,
+    /// Earlier texts of the catalog.
+    before: Vec<Vec<u8>>,
+}
+
+impl World {
+    async fn new(server: Arc<NatsServer>) -> World {
+        let prefix = new_prefix();
+        let client = async_nats::connect(server.url()).await.expect("connected");
+        let world = World {
+            store: with_catalogs(&server, &prefix, "one", 1),
+            plain: NatsStore::new(options(&server, &prefix, "old")),
+            jetstream: jetstream::new(client),
+            log: log("bob"),
+            before: Vec::new(),
+            server,
+            prefix,
+        };
+        // Both streams exist from here on.
+        append(&world.store, &log("other"), &lines(200)).await;
+        world.look_up(&log("other")).await;
+        world
+    }
+
+    fn catalog_at(&self, log: &Key) -> String {
+        format!("$KV.{}_MAP._._catalogs.{}", self.prefix, log.as_str().replace('/', "."))
+    }
+
+    async fn catalog(&self, log: &Key) -> Option<Vec<u8>> {
+        let stream = self.jetstream.get_stream(format!("KV_{}_MAP", self.prefix)).await.ok()?;
+        let message = stream.get_last_raw_message_by_subject(&self.catalog_at(log)).await.ok()?;
+        Some(message.payload.to_vec()).filter(|text| !text.is_empty())
+    }
+
+    async fn put_catalog(&self, text: Vec<u8>) {
+        let put = self.jetstream.publish(self.catalog_at(&self.log), text.into()).await.expect("sent");
+        put.await.expect("stored");
+    }
+
+    async fn look_up(&self, log: &Key) {
+        self.store.find(log, &[Term::growing("nothing")]).await.expect("found");
+    }
+
+    async fn happens(&mut self, deed: Deed) {
+        match deed {
+            Deed::Append(lines, is_old) => {
+                let store = if is_old { &self.plain } else { &self.store };
+                for line in lines {
+                    append(store, &self.log, &[line]).await;
+                }
+            }
+            Deed::LookUp => self.look_up(&self.log).await,
+            Deed::SeekTime(at) => drop(self.store.seek(&self.log, Seek::Time(at)).await.expect("sought")),
+            Deed::Lose => {
+                if self.catalog(&self.log).await.is_some() {
+                    self.put_catalog(Vec::new()).await;
+                }
+            }
+            Deed::Flip(at) => {
+                if let Some(mut text) = self.catalog(&self.log).await {
+                    let at = at.index(text.len());
+                    text[at] ^= 0x04;
+                    self.put_catalog(text).await;
+                }
+            }
+            Deed::Restore(which) => {
+                if !self.before.is_empty() {
+                    self.put_catalog(self.before[which.index(self.before.len())].clone()).await;
+                }
+            }
+            Deed::Mistake => {
+                if let Some(text) = self.catalog(&log("other")).await {
+                    self.put_catalog(text).await;
+                }
+            }
+            Deed::Rule(version) => self.store = with_catalogs(&self.server, &self.prefix, "one", version),
+            Deed::Retire(which) => {
+                let all = everything(&self.plain, &self.log).await;
+                if !all.is_empty() {
+                    self.plain.retire(&self.log, all[which.index(all.len())].at).await.expect("retired");
+                }
+            }
+            Deed::Remove => self.plain.remove(&self.log).await.expect("removed"),
+            Deed::Delete(which) => {
+                let all = everything(&self.plain, &self.log).await;
+                if !all.is_empty() {
+                    let stream = self.jetstream.get_stream(format!("{}_MESSAGES", self.prefix)).await.expect("there");
+                    stream.delete_message(all[which.index(all.len())].at.0 >> 16).await.expect("deleted");
+                }
+            }
+            Deed::NewStream => {
+                self.jetstream.delete_stream(format!("{}_MESSAGES", self.prefix)).await.expect("deleted");
+                self.store = with_catalogs(&self.server, &self.prefix, "one", 1);
+                self.plain = NatsStore::new(options(&self.server, &self.prefix, "old"));
+                self.plain.end(&self.log).await.expect("made anew");
+            }
+        }
+        self.before.extend(self.catalog(&self.log).await);
+    }
+
+    /// Every lookup against the scan of everything.
+    async fn check(&self) -> TestCaseResult {
+        let all = everything(&self.plain, &self.log).await;
+        let absent = [Term::growing("000000000305-id"), Term::growing("zzz")];
+        let some: Vec<Term> =
+            all.iter().step_by(11).map(|entry| Term::growing(line_of(entry).id)).chain(absent).collect();
+        for asked in some.iter().map(std::slice::from_ref).chain([&some[..]]) {
+            let found = self.store.find(&self.log, asked).await.expect("found");
+            let has = |entry: &&Entry| asked.contains(&Term::growing(line_of(entry).id));
+            let expected: Vec<&Entry> = all.iter().filter(has).collect();
+            prop_assert_eq!(found.iter().collect::<Vec<_>>(), expected, "{:?}", asked);
+        }
+        for at in [0, 20, 40, 60, 100] {
+            let reached =
+                self.store.seek(&self.log, Seek::Time(at)).await.expect("sought").expect("servers know times");
+            let missed = all.iter().find(|entry| entry.at < reached && line_of(entry).at >= at);
+            prop_assert!(missed.is_none(), "{} from {:?}: {:?}", at, reached, missed.map(|entry| entry.at));
+        }
+        Ok(())
+    }
+}
+
+/// Lines of ids and times that grow by one.
+fn lines(count: u64) -> Vec<Line> {
+    (0..count).map(|number| Line { id: format!("{number:012}-id"), at: number, filling: String::new() }).collect()
+}
+
+#[test]
+fn what_a_catalog_finds_is_what_a_plain_scan_finds() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let server = Arc::new(NatsServer::start());
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(24);
+    let mut runner =
+        TestRunner::new(Config { cases, max_shrink_iters: 64, failure_persistence: None, ..Config::default() });
+    let outcome = runner.run(&deeds(), |deeds| {
+        runtime.block_on(async {
+            let mut world = World::new(Arc::clone(&server)).await;
+            for deed in deeds {
+                world.happens(deed).await;
+            }
+            world.check().await
+        })
+    });
+    outcome.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// Counts what the server is asked and what it answers while something is done.
+struct Spy {
+    client: async_nats::Client,
+    all: async_nats::Subscriber,
+}
+
+#[derive(Debug)]
+struct Traffic {
+    requests: usize,
+    answers: usize,
+}
+
+impl Spy {
+    async fn on(server: &NatsServer) -> Spy {
+        let client = async_nats::connect(server.url()).await.expect("connected");
+        let all = client.subscribe(">").await.expect("subscribed");
+        client.flush().await.expect("the server knows");
+        Spy { client, all }
+    }
+
+    /// What was sent since the last call.
+    async fn traffic(&mut self) -> Traffic {
+        self.client.publish("the.mark", "".into()).await.expect("sent");
+        let mut traffic = Traffic { requests: 0, answers: 0 };
+        loop {
+            let message = self.all.next().await.expect("the server is there");
+            match message.subject.as_str() {
+                "the.mark" => return traffic,
+                subject if subject.starts_with("_INBOX.") => traffic.answers += 1,
+                subject if subject.starts_with("$JS.API.") => traffic.requests += 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+async fn fill(store: &NatsStore, log: &Key, lines: &[Line]) {
+    let all = futures::stream::iter(lines).map(Ok::<_, ()>);
+    // One at a time, as the order is the log's.
+    all.try_for_each(|line| async move {
+        append(store, log, std::slice::from_ref(line)).await;
+        Ok(())
+    })
+    .await
+    .expect("filled");
+}
+
+/// A mesh that was moved to a server: its oldest mail is new to that server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_a_log_that_is_new_to_its_server_a_lookup_reads_a_small_part() {
+    let server = NatsServer::start();
+    let (prefix, log) = (new_prefix(), log("bob"));
+    let moving = with_catalogs(&server, &prefix, "one", 1);
+    let mut spy = Spy::on(&server).await;
+    for age in 1..=4 {
+        fill(&moving, &log, &lines(1_500 * age)[1_500 * (age as usize - 1)..]).await;
+        let looking = with_catalogs(&server, &prefix, "one", 1);
+        // The first lookup reads what the catalog lacks; a process opens the streams at its first call.
+        looking.find(&log, &[Term::growing("nothing").since(0)]).await.expect("found");
+        spy.traffic().await;
+        for number in [0, 750 * age, 1_500 * age - 1] {
+            let id = format!("{number:012}-id");
+            let found = looking.find(&log, &[Term::growing(&id).since(number)]).await.expect("found");
+            assert_eq!(found.iter().map(|entry| line_of(entry).id).collect::<Vec<_>>(), [id]);
+            let traffic = spy.traffic().await;
+            assert!(traffic.requests <= 5 && traffic.answers <= 250, "{number} of {}: {traffic:?}", 1_500 * age);
+        }
+        let at = looking.seek(&log, Seek::Time(1_500 * age - 10)).await.expect("sought").expect("a position");
+        let rest = looking.read(&log, at, 1 << 20).await.expect("read");
+        assert!((10..=250).contains(&rest.entries.len()), "{} entries are ten old", rest.entries.len());
+        spy.traffic().await;
+    }
+}
+
+/// On several servers any copy answers, and may lag.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_catalog_serves_on_a_cluster() {
+    let cluster = NatsServer::cluster(3);
+    let (prefix, log) = (new_prefix(), log("bob"));
+    let open = || {
+        let options =
+            NatsOptions { replicas: 3, timeout: Duration::from_secs(20), ..options(&cluster[0], &prefix, "one") };
+        NatsStore::with_rules(options, None, Arc::new(Rule(1)))
+    };
+    // Long ones, of which four make a row.
+    let long = |line: Line| Line { filling: "x".repeat(20_000), ..line };
+    fill(&open(), &log, &lines(20).into_iter().map(long).collect::<Vec<_>>()).await;
+    for _ in 0..2 {
+        let store = open();
+        for number in [0, 10, 19] {
+            let id = format!("{number:012}-id");
+            let found = store.find(&log, &[Term::growing(&id).since(number)]).await.expect("found");
+            assert_eq!(found.iter().map(|entry| line_of(entry).id).collect::<Vec<_>>(), [id]);
+        }
+    }
+    let client = async_nats::connect(cluster[0].url()).await.expect("connected");
+    let bucket = jetstream::new(client).get_stream(format!("KV_{prefix}_MAP")).await.expect("there");
+    let catalog = format!("$KV.{prefix}_MAP._._catalogs.agents.bob.inbox");
+    bucket.get_last_raw_message_by_subject(&catalog).await.expect("the catalog was written");
+}
