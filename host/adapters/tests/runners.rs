@@ -46,6 +46,7 @@ impl Scene<'_> {
                 project: Some(self.stage.project.clone()),
                 environment: self.environment.iter().cloned().collect(),
                 in_place_of_root: None,
+                private: Vec::new(),
                 own: OwnInstallation::default(),
             },
             consents: Arc::new(NoConsents),
