@@ -170,6 +170,23 @@ fn a_root_that_is_a_file_is_no_root() {
 }
 
 #[test]
+fn a_root_that_nobody_may_have_is_refused_at_the_install() {
+    for (path, expected) in [
+        ("${UNSET:-~}", "it is your whole home, or holds it"),
+        ("~/.relay-mesh/inboxes", "where relay-mesh keeps mail and keys"),
+        ("/proc/self", "it is the system's"),
+        ("~/.claude", "a root for these is named `claude-code`"),
+    ] {
+        let rooted = |stage: &Stage| {
+            let text = format!("{}\n[grants.roots.config]\npath = \"{path}\"\n", manifest("polite"));
+            std::fs::create_dir_all(stage.home.join(".claude")).expect("the home is writable");
+            ship(&stage.folder.join("package"), "polite", &built("polite"), &text)
+        };
+        check(rooted, &["the root `config` asks for", expected]);
+    }
+}
+
+#[test]
 fn two_adapters_have_no_name_in_common() {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let install = |folder: &str, bytes: Vec<u8>, text: String| {
@@ -196,7 +213,8 @@ fn a_shelf_that_cannot_be_written_is_told() {
     std::fs::write(stage.data.join("plugins"), "a file").expect("the home is writable");
     let path =
         ship(&stage.folder.join("package"), "polite", &built("polite"), &manifest("polite")).display().to_string();
-    let refused = stage.relay(&["plugin", "install", &path, "--yes"]).env("XDG_CACHE_HOME", cache()).run();
+    let refused =
+        stage.relay(&["plugin", "install", &path, "--yes", "--grant", "state"]).env("XDG_CACHE_HOME", cache()).run();
     assert_eq!(refused.code, Some(5), "{}", refused.stderr);
     assert!(refused.stderr.contains("plugins`") && refused.stderr.contains("hint: "), "{}", refused.stderr);
     // What blocks an install does not block the built-in adapters.

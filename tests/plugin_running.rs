@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 use test_support::components::{component, manifest, ship};
 use test_support::{Host, Outcome, Stage};
 
+/// What the hostile adapter asks to say in answers to hooks, in which it reports to its tests.
+const REPORTS: &str = "answers.context,answers.own-words";
+
 #[test]
 fn what_is_installed_while_the_host_runs_is_there_at_its_next_call() {
     let stage = stage();
@@ -14,7 +17,7 @@ fn what_is_installed_while_the_host_runs_is_there_at_its_next_call() {
     let folder = |version: &str, client: &str| polite(&stage.folder.join(version), version, client);
     let meets = |client: &str, agent: &str| harness_of(&stage, &host, client, agent);
     assert_eq!(meets("polite-client", "before"), "generic");
-    relay(&stage, &["plugin", "install", &folder("1.0.0", "polite-client"), "--yes"], 0);
+    relay(&stage, &["plugin", "install", &folder("1.0.0", "polite-client"), "--yes", "--grant", "state"], 0);
     assert_eq!(meets("polite-client", "installed"), "polite");
     relay(&stage, &["plugin", "update", "polite", &folder("1.1.0", "newer-client")], 0);
     assert_eq!(meets("newer-client", "updated"), "polite");
@@ -58,7 +61,7 @@ fn an_adapter_in_a_folder_is_given_what_it_asks_for_by_its_digest() {
     ship(&plugins.join("hostile"), "hostile", &built("hostile"), &manifest("hostile"));
     let state = || hook(&stage, "answer:state key value");
     assert!(state().stderr.contains("relay-mesh plugin grant hostile state"), "{}", state().stderr);
-    relay(&stage, &["plugin", "grant", "hostile", "state"], 0);
+    relay(&stage, &["plugin", "grant", "hostile", "state", "answers.context", "answers.own-words"], 0);
     assert!(state().stdout.starts_with("true false"), "{}", state().stderr);
     // Another build of it is another adapter.
     let newer = [&built("hostile")[..], b"\0\x05\x04more"].concat();
@@ -70,7 +73,7 @@ fn an_adapter_in_a_folder_is_given_what_it_asks_for_by_its_digest() {
 fn faults_in_a_row_pause_an_adapter_over_all_processes_and_everybody_sees_it() {
     let stage = stage();
     let path = ship(&stage.folder.join("package"), "hostile", &built("hostile"), &manifest("hostile"));
-    relay(&stage, &["plugin", "install", &path.display().to_string(), "--yes", "--grant", "state"], 0);
+    relay(&stage, &["plugin", "install", &path.display().to_string(), "--yes", "--grant", REPORTS], 0);
     let listed = || listed(&stage, "hostile");
     for number in 1..=5 {
         assert_eq!(listed()["paused_until"], Value::Null);
@@ -119,7 +122,7 @@ fn a_cache_that_cannot_be_used_costs_time_and_nothing_else() {
     std::fs::write(&cache, "a file").expect("the stage is writable");
     let run = |arguments: &[&str]| stage.relay(arguments).env("XDG_CACHE_HOME", &cache).run();
     let path = polite(&stage.folder.join("package"), "1.0.0", "polite-client");
-    let outcome = run(&["plugin", "install", &path, "--yes"]);
+    let outcome = run(&["plugin", "install", &path, "--yes", "--grant", "state"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let inspected = run(&["plugin", "inspect", "polite"]);
     assert!(inspected.stdout.contains("compiled just now, and not kept"), "{}", inspected.stdout);

@@ -5,6 +5,11 @@ use serde_json::{Value, json};
 use test_support::components::{self, component, manifest, ship};
 use test_support::{Outcome, Program, Stage, Terminal};
 
+/// Everything that the polite adapter asks to say in answers to hooks.
+const SAYS: &str = "answers.context,answers.refuse,answers.stop,answers.own-words";
+/// The same for the hostile one, which reports in them to its tests.
+const REPORTS: &str = "answers.context,answers.own-words";
+
 /// Replaces what differs between builds.
 const FILTERS: &[(&str, &str)] = &[(r"digest [0-9a-f]{16}", "digest [DIGEST]"), (r"\d+ KB", "[SIZE] KB")];
 
@@ -48,7 +53,7 @@ fn a_person_at_a_terminal_is_asked() {
         // One terminal each, so that no earlier question is on the screen.
         let shell = Terminal::start(&stage.folder, &stage.project, &environment, &["sh".to_owned()]);
         shell.type_line(&format!("relay-mesh plugin install {path}"));
-        shell.wait_for("give it all of this? [y/N]");
+        shell.wait_for("give it all of this? [y/N, or the names of those to give]");
         let screen = shell.screen();
         for line in ["read files under ~/.hostile", "run the program `sh -c 'cat; echo $0' {word}`"] {
             assert!(screen.contains(line), "{screen}");
@@ -58,21 +63,24 @@ fn a_person_at_a_terminal_is_asked() {
     };
     ask("n", "Nothing was installed.");
     assert_eq!(installed(&stage), json!([]));
+    ask("notices roots.config", "is installed.");
+    assert_eq!(given(&stage, "hostile"), ["roots.config", "notices", "state"]);
+    json_of(&stage, &["plugin", "remove", "hostile"], 0);
     ask("y", "is installed.");
-    assert_eq!(given(&stage, "hostile").len(), 10, "all that it asks for");
+    assert_eq!(given(&stage, "hostile").len(), 12, "all that it asks for");
 }
 
 #[test]
 fn an_installed_adapter_answers_hooks_and_goes_with_all_it_left() {
     let stage = stage();
     let path = polite(&stage, "0.1.0", "");
-    json_of(&stage, &["plugin", "install", &path, "--yes"], 0);
+    json_of(&stage, &["plugin", "install", &path, "--yes", "--grant", SAYS], 0);
     let hook = || hook(&stage, "polite", "s1");
     assert!(hook().stdout.starts_with("Stop "), "{}", hook().stderr);
     let listed = installed(&stage);
     assert_eq!((&listed[0]["name"], &listed[0]["source"]), (&json!("polite"), &json!("installed")), "{listed}");
 
-    let again = json_of(&stage, &["plugin", "install", &path, "--yes"], 0);
+    let again = json_of(&stage, &["plugin", "install", &path, "--yes", "--grant", SAYS], 0);
     assert_eq!(again["outcome"], "unchanged");
     let disabled = json_of(&stage, &["plugin", "disable", "polite"], 0);
     assert_eq!((&disabled["state"], &disabled["changed"]), (&json!("disabled"), &json!(true)));
@@ -93,7 +101,7 @@ fn an_installed_adapter_answers_hooks_and_goes_with_all_it_left() {
 #[test]
 fn what_an_adapter_noted_goes_with_it() {
     let stage = stage();
-    json_of(&stage, &["plugin", "install", &hostile(&stage), "--yes", "--grant", "state"], 0);
+    json_of(&stage, &["plugin", "install", &hostile(&stage), "--yes", "--grant", REPORTS], 0);
     let told = hook(&stage, "hostile", "answer:state key value").stdout;
     assert!(told.contains("true false Some(\"value\")"), "{told}");
     hook(&stage, "hostile", "answer:trap");
@@ -111,7 +119,7 @@ fn grants_are_given_and_taken_and_count_at_once() {
     let stage = stage();
     std::fs::create_dir_all(stage.home.join(".hostile")).expect("the home is writable");
     std::fs::write(stage.home.join(".hostile/notes"), "read me").expect("the home is writable");
-    json_of(&stage, &["plugin", "install", &hostile(&stage), "--yes", "--grant", "notices"], 0);
+    json_of(&stage, &["plugin", "install", &hostile(&stage), "--yes", "--grant", "notices", "--grant", REPORTS], 0);
     let read = || {
         let outcome = hook(&stage, "hostile", "answer:file config notes");
         format!("{}{}", outcome.stdout, outcome.stderr)
@@ -212,7 +220,7 @@ fn the_names_of_built_in_adapters_are_not_taken_silently() {
     let refused = run(&stage, &["plugin", "install", &path, "--yes"]);
     assert_eq!(refused.code, Some(4), "{}", refused.stderr);
     assert!(refused.stderr.contains("belongs to the built-in adapter `claude-code`"), "{}", refused.stderr);
-    let takes = ["plugin", "install", &path, "--yes", "--grant", "replaces-built-in"];
+    let takes = ["plugin", "install", &path, "--yes", "--grant", "replaces-built-in", "--grant", SAYS];
     let shown = run(&stage, &takes);
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     assert!(shown.stdout.contains("answer to the name `claude`, in place of"), "{}", shown.stdout);
@@ -247,7 +255,9 @@ fn of_installs_at_once_one_is_done_and_nothing_is_half() {
     json_of(&stage, &["plugin", "inspect", &paths[0]], 0);
     let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
         let stage = &stage;
-        let at_once = paths.iter().map(|path| scope.spawn(move || run(stage, &["plugin", "install", path, "--yes"])));
+        let at_once = paths
+            .iter()
+            .map(|path| scope.spawn(move || run(stage, &["plugin", "install", path, "--yes", "--grant", SAYS])));
         let threads: Vec<_> = at_once.collect();
         threads.into_iter().map(|thread| thread.join().expect("it ran")).collect()
     });
@@ -266,7 +276,7 @@ fn of_installs_at_once_one_is_done_and_nothing_is_half() {
 #[test]
 fn what_was_changed_behind_our_back_shows_everywhere() {
     let stage = stage();
-    json_of(&stage, &["plugin", "install", &polite(&stage, "1.0.0", ""), "--yes"], 0);
+    json_of(&stage, &["plugin", "install", &polite(&stage, "1.0.0", ""), "--yes", "--grant", "state"], 0);
     let whole = run(&stage, &["plugin", "verify"]);
     assert!(whole.stdout.contains("is what was installed, and it was loaded"), "{}", whole.stdout);
     let files = stage.tree(&stage.data.join("plugins"));
@@ -286,7 +296,7 @@ fn what_was_changed_behind_our_back_shows_everywhere() {
         assert_eq!(outcome.code, Some(code), "{arguments:?}: {told}");
     }
     assert!(hook(&stage, "polite", "s1").stderr.contains("no adapter is named `polite`"));
-    json_of(&stage, &["plugin", "install", &polite(&stage, "1.0.0", ""), "--yes"], 0);
+    json_of(&stage, &["plugin", "install", &polite(&stage, "1.0.0", ""), "--yes", "--grant", "state"], 0);
     assert_eq!(run(&stage, &["plugin", "verify"]).code, Some(0), "installing it again mends it");
 }
 

@@ -169,6 +169,24 @@ fn a_published_interface_does_not_change() {
     }
 }
 
+/// What docs/security.md says is worth what its tests are: each entry names one that exists.
+#[test]
+fn every_sentence_about_security_names_a_test_that_exists() {
+    let text = read(&root().join("docs/security.md"));
+    let entries: Vec<&str> =
+        text.split("\n- ").skip(1).map(|entry| entry.split("\n\n").next().unwrap_or(entry)).collect();
+    assert!(entries.len() > 5, "the list is there");
+    for entry in entries {
+        // (`file.rs: name_of_the_test`), as many as it takes.
+        let named: Vec<(&str, &str)> = entry.split('`').filter_map(|part| part.split_once(".rs: ")).collect();
+        assert!(!named.is_empty(), "names no test: {entry}");
+        for (file, test) in named {
+            let text = std::fs::read_to_string(root().join(format!("{file}.rs"))).unwrap_or_default();
+            assert!(text.contains(&format!("fn {test}(")), "{file}.rs has no test {test}: {entry}");
+        }
+    }
+}
+
 #[test]
 fn documents_can_be_read_in_one_go() {
     for name in ["ARCHITECTURE.md", "CHANGELOG.md"] {

@@ -64,7 +64,7 @@ fn killed_with_a_message_as_its_connectors_prompt() {
         model.ears.wait_for_unheard();
         DeliveryHistory::up_to(&stage, &id, "accepted");
         terminal.kill();
-        let killed = killed(&stage, &model, "listen", "idle, its request was not read", &id).went_out();
+        let killed = killed(&stage, &model, "listen", "idle, its request was not read", &id).kept();
         comes_again(&stage, &model, &client, &session, killed);
     });
 }

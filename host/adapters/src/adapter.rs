@@ -13,12 +13,14 @@ use mesh::sessions::{Activity, Caller, Detection, Session};
 use tokio::sync::Semaphore;
 use wasmtime::{Store, Trap, WasmBacktrace};
 
+use crate::answers::{self, Excess, HostTexts};
 use crate::bindings::AdapterPre;
 use crate::bindings::relay::adapter::types;
 use crate::cache::Compilation;
 use crate::convert::{from_guest, to_guest};
 use crate::engine::Machinery;
 use crate::faults::{Fault, Faults, Recovery};
+use crate::grants::Denied;
 use crate::guest::{Guest, Lender, Stopped};
 use crate::host_functions;
 use crate::instance::{Component, Instance, bounded};
@@ -193,6 +195,37 @@ impl Adapter {
         }
     }
 
+    /// The protocol text as far as the adapter may word it.
+    fn fitting(&self, base: &str, told: Option<String>) -> Option<String> {
+        match self.lender.grants.answers() {
+            None => told,
+            Some(_) => answers::fitting_protocol(base, told, self.lender.grants.has_own_words()),
+        }
+    }
+
+    /// A reply as far as the adapter may give it; an error names what it may not say.
+    fn permitted(&self, reply: Reply, texts: Option<HostTexts>) -> Result<Reply, HarnessError> {
+        let grants = &self.lender.grants;
+        let (Some(declared), Some(texts)) = (grants.answers(), texts) else { return Ok(reply) };
+        answers::check(reply, declared, &texts, |grant| grants.is_given(grant)).map_err(|excess| {
+            let name = &self.lender.name;
+            HarnessError::Denied(match excess {
+                Excess::NotGiven(kind) => {
+                    Denied::NotGiven { adapter: name.clone(), grant: kind.grant() }.to_string()
+                }
+                Excess::OwnWords => {
+                    let grant = answers::OWN_WORDS.to_owned();
+                    Denied::NotGiven { adapter: name.clone(), grant }.to_string()
+                }
+                Excess::Undeclared(what) => format!(
+                    "the adapter `{name}` answered the hook with {what}, which is neither the mesh's own text nor declared \
+                     in `[grants.answers]` of its manifest"
+                ),
+                Excess::TooLong(bytes) => format!("the adapter `{name}` answered the hook with {bytes} bytes"),
+            })
+        })
+    }
+
     /// Waits for a free slot; fails during the pause that follows repeated faults.
     async fn turn(&self) -> Result<(tokio::sync::SemaphorePermit<'_>, Begun), HarnessError> {
         let turn = self.turns.acquire().await.map_err(|error| HarnessError::Failed(error.to_string()))?;
@@ -297,7 +330,12 @@ impl Harness for Adapter {
     }
 
     async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError> {
-        let seen = to_guest::caller(seen, self.lender.grants.narrow(&seen.environment));
+        let grants = &self.lender.grants;
+        let mut seen = to_guest::caller(seen, grants.narrow(&seen.environment));
+        // The tools are ours, so their arguments are for us: in them are the texts of messages.
+        if grants.arguments().is_err() {
+            seen.arguments = None;
+        }
         let found = self.ask("detect", |store, component| {
             Box::pin(async move { component.relay_adapter_sessions().call_detect(store, &seen).await })
         });
@@ -325,14 +363,14 @@ impl Harness for Adapter {
         occasion: Occasion,
         agent: Option<&str>,
     ) -> Result<Option<String>, HarnessError> {
-        let (base, agent) = (base.to_owned(), agent.map(str::to_owned));
+        let (for_guest, agent) = (base.to_owned(), agent.map(str::to_owned));
         let occasion = to_guest::occasion(occasion);
-        self.ask("protocol", |store, component| {
+        let told = self.ask("protocol", |store, component| {
             Box::pin(async move {
-                component.relay_adapter_context().call_protocol(store, &base, occasion, agent.as_deref()).await
+                component.relay_adapter_context().call_protocol(store, &for_guest, occasion, agent.as_deref()).await
             })
-        })
-        .await
+        });
+        Ok(self.fitting(base, told.await?))
     }
 
     async fn routes(&self, to: &Session) -> Result<Vec<Route>, HarnessError> {
@@ -387,6 +425,7 @@ impl Harness for Adapter {
     }
 
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError> {
+        let payload = self.lender.grants.answers().map(|_| call.payload.clone());
         let call = to_guest::hook_call(call, self.lender.grants.narrow(&call.environment));
         let _turn = self.turn().await?;
         let mut instance = {
@@ -409,13 +448,22 @@ impl Harness for Adapter {
         let _running = self.run()?;
         if let (Some(base), Some(occasion)) = (found.protocol.take(), occasion) {
             let (agent, occasion) = (found.agent.clone(), to_guest::occasion(occasion));
+            let for_guest = base.clone();
             let told = instance.call(|store, component| {
                 Box::pin(async move {
-                    component.relay_adapter_context().call_protocol(store, &base, occasion, agent.as_deref()).await
+                    component.relay_adapter_context().call_protocol(store, &for_guest, occasion, agent.as_deref()).await
                 })
             });
-            found.protocol = self.judge("hook protocol", told.await).await?;
+            found.protocol = self.fitting(&base, self.judge("hook protocol", told.await).await?);
         }
+        let texts = payload.map(|payload| HostTexts {
+            mail: found.mail.as_ref().map(|mail| mail.text.clone()),
+            protocol: found.protocol.clone(),
+            refusal: found.refusal.clone(),
+            names: found.agent.iter().chain([&found.wake_file]).cloned().collect(),
+            ticket: found.ticket.clone(),
+            payload,
+        });
         let found = to_guest::findings(&found);
         let answer = instance.call(|store, component| {
             Box::pin(async move { component.relay_adapter_hooks().call_answer(store, &again, &found).await })
@@ -426,6 +474,7 @@ impl Harness for Adapter {
         if answer.is_ok() {
             self.recovered().await;
         }
-        Ok(from_guest::reply(self.judge("hook answer", answer).await?))
+        let reply = from_guest::reply(self.judge("hook answer", answer).await?);
+        self.permitted(reply, texts)
     }
 }

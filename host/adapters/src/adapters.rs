@@ -19,7 +19,8 @@ use crate::grants::{Consents, Given, Grants};
 use crate::host_functions;
 use crate::installed::InstalledAdapters;
 use crate::loading::Version;
-use crate::manifest::Manifest;
+use crate::manifest::{Asks, Manifest};
+use crate::matching;
 use crate::sources::{Candidate, Problem, Source, Sources};
 use crate::template::Surroundings;
 
@@ -198,7 +199,21 @@ impl Adapters {
     }
 
     pub(crate) fn grants(&self, candidate: &Candidate) -> Grants {
-        Grants::new(&candidate.manifest.name, candidate.manifest.asks.clone(), self.given(candidate))
+        let asks = self.asks_beside_others(&candidate.manifest);
+        Grants::new(&candidate.manifest.name, asks, self.given(candidate))
+    }
+
+    /// What a manifest requests on this machine: what it names of another installed adapter's is a request too.
+    pub(crate) fn asks_beside_others(&self, manifest: &Manifest) -> Asks {
+        let mut asks = manifest.asks.clone();
+        let all = self.sources.all_installed(&mut Vec::new());
+        let own = all.iter().find(|(record, _)| record.name == manifest.name).map(|(_, candidate)| candidate);
+        for (_, other) in all.iter().filter(|(record, _)| record.name != manifest.name) {
+            if own.is_none_or(|own| matching::is_earlier(other, own)) {
+                asks.foreign.add_those_of(&manifest.matches, &other.manifest);
+            }
+        }
+        asks
     }
 
     pub(crate) fn given(&self, candidate: &Candidate) -> Given {
@@ -230,49 +245,29 @@ impl Harnesses for Adapters {
         Ok(self.adapter(name).await?.map(|adapter| adapter as Arc<dyn Harness>))
     }
 
-    async fn candidates(&self, seen: &Caller) -> Vec<Arc<dyn Harness>> {
+    async fn candidates(&self, seen: &Caller) -> Vec<mesh::ports::candidate::Candidate> {
         let known = if self.sources.are_built_in_alone() {
-            self.sources.own_by(|own| matched(own.clients, own.environment, seen).is_some())
+            self.sources.own_by(|own| matching::may_match(own.clients, own.environment, seen))
         } else {
             self.known().0
         };
-        let by_manifest = |candidate: &Candidate| {
-            let by = &candidate.manifest.matches;
-            matched(&by.clients, &by.environment, seen)
+        let is_given = |candidate: &Candidate, grant: &str| match self.given(candidate) {
+            Given::BuiltIn => true,
+            Given::ByPerson(grants) => grants.contains(grant),
         };
-        let mut meant: Vec<_> =
-            known.iter().filter_map(|candidate| Some((by_manifest(candidate)?, candidate))).collect();
-        meant.sort_by_key(|(how, _)| *how);
-        let mut harnesses: Vec<Arc<dyn Harness>> = Vec::new();
-        for (_, candidate) in meant {
+        let mut harnesses = Vec::new();
+        for (candidate, owns_match) in matching::meant(&known, seen, is_given) {
             match self.load(candidate).await {
-                Ok(adapter) => harnesses.push(adapter),
+                Ok(adapter) => harnesses.push(mesh::ports::candidate::Candidate {
+                    harness: adapter,
+                    owns_match,
+                    deadline: (candidate.source != Source::BuiltIn).then_some(matching::DEADLINE),
+                }),
                 Err(error) => {
                     tracing::warn!(adapter = candidate.manifest.name.as_str(), "it is passed over: {error}");
                 }
             }
         }
         harnesses
-    }
-}
-
-/// What makes a caller match an adapter's harness, surest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Match {
-    ByClient,
-    ByEnvironment,
-    AsAny,
-}
-
-fn matched<Name: AsRef<str>>(clients: &[Name], environment: &[Name], seen: &Caller) -> Option<Match> {
-    let names = |list: &[Name], wanted: &str| list.iter().any(|name| name.as_ref() == wanted);
-    if seen.client_name.as_ref().is_some_and(|client| names(clients, client)) {
-        Some(Match::ByClient)
-    } else if seen.environment.iter().any(|(name, _)| names(environment, name)) {
-        Some(Match::ByEnvironment)
-    } else if names(clients, "*") {
-        Some(Match::AsAny)
-    } else {
-        None
     }
 }

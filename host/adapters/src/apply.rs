@@ -241,7 +241,7 @@ impl HarnessScope<'_> {
     /// The current content of a file in the journal; none if it is absent or not text.
     fn content(&self, change: &Change) -> Result<Option<String>, ApplyError> {
         let root = self.grants.editable_root(&change.root)?;
-        let root = match OpenRoot::open(&change.root, root, self.surroundings) {
+        let root = match OpenRoot::open(&change.root, root, self.surroundings, &self.grants.asker()) {
             Ok(root) => root,
             Err(RootError::Missing(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -261,10 +261,10 @@ impl HarnessScope<'_> {
                 Some(root) => root.clone(),
                 None => {
                     let asked = self.grants.editable_root(&edit.root)?;
-                    let root = match OpenRoot::open(&edit.root, asked, self.surroundings) {
+                    let root = match OpenRoot::open(&edit.root, asked, self.surroundings, &self.grants.asker()) {
                         Err(RootError::Missing(path)) if edit.after.is_some() => {
                             made.make(&path)?;
-                            OpenRoot::open(&edit.root, asked, self.surroundings)?
+                            OpenRoot::open(&edit.root, asked, self.surroundings, &self.grants.asker())?
                         }
                         opened => opened?,
                     };

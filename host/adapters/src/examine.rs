@@ -16,6 +16,7 @@ use crate::grants::{Consent, Given};
 use crate::loading::{Unmade, interfaces, linked, versions};
 use crate::manifest::Manifest;
 use crate::package::Package;
+use crate::places::{self, Asker};
 use crate::sources::{Candidate, Source};
 use crate::template::fill_path;
 
@@ -78,6 +79,18 @@ pub enum Objection {
         /// Where that path leads now.
         place: std::path::PathBuf,
     },
+    /// A root is a folder that no adapter may have.
+    #[error("the root `{root}` asks for {path}, and no adapter may have `{place}`: {why}")]
+    Forbidden {
+        /// The root's name.
+        root: String,
+        /// Its path in the manifest.
+        path: String,
+        /// Where that path leads now.
+        place: std::path::PathBuf,
+        /// Why.
+        why: String,
+    },
     /// Another installed adapter has the name or the alias.
     #[error("the name `{claimed}` belongs to the installed adapter `{owner}`")]
     Taken {
@@ -95,6 +108,7 @@ impl Objection {
             Objection::NotAFolder { place, .. } => {
                 format!("move `{}` away where it is not needed, or tell the adapter's author", place.display())
             }
+            Objection::Forbidden { .. } => "ask its author to name the harness's own folder".to_owned(),
             Objection::Taken { owner, .. } => format!("`relay-mesh plugin remove {owner}` frees the name"),
         }
     }
@@ -135,7 +149,7 @@ impl Adapters {
         let lender = self.lender(candidate, Given::ByPerson(BTreeSet::new()), Arc::new(MemoryStore::new()));
         Adapter::load(pre, machinery, lender, Arc::new(Faults::default()), compilation).await?;
         Ok(Examination {
-            manifest: candidate.manifest.clone(),
+            manifest: self.manifest_beside_others(&candidate.manifest),
             source: candidate.source.clone(),
             digest: candidate.digest,
             size: candidate.size().map_err(|error| HarnessError::Failed(error.to_string()))?,
@@ -144,6 +158,15 @@ impl Adapters {
             exports,
             compilation,
         })
+    }
+
+    /// A package with everything that it requests on this machine: what it names of another installed adapter's too.
+    pub fn beside_others(&self, package: Package) -> Package {
+        Package { manifest: self.manifest_beside_others(&package.manifest), ..package }
+    }
+
+    fn manifest_beside_others(&self, manifest: &Manifest) -> Manifest {
+        Manifest { asks: self.asks_beside_others(manifest), ..manifest.clone() }
     }
 
     /// The names in a manifest that a built-in adapter has too, each with that adapter. Taking them over needs the
@@ -155,7 +178,7 @@ impl Adapters {
     /// The manifest of the installed adapter of this name; none if it cannot be read.
     pub fn installed_manifest(&self, name: &str) -> Option<Manifest> {
         let held = self.installed()?.held(name).ok()??;
-        Some(held.candidate?.ok()?.manifest.clone())
+        Some(self.manifest_beside_others(&held.candidate?.ok()?.manifest))
     }
 
     /// The adapter to which the user gives grants by this name: an installed one, or one in a plugin folder, whether it
@@ -171,7 +194,7 @@ impl Adapters {
         let meant = if is_idle { loose.or(all_installed) } else { all_installed.or(loose) };
         Ok(meant.map(|candidate| Grantee {
             consent: self.settings.consents.given(name, &candidate.digest),
-            manifest: candidate.manifest.clone(),
+            manifest: self.manifest_beside_others(&candidate.manifest),
             digest: candidate.digest,
         }))
     }
@@ -194,7 +217,7 @@ impl Adapters {
 
     /// The objection, if any, to installing an adapter with this manifest on this machine now.
     pub fn objection(&self, manifest: &Manifest) -> Option<Objection> {
-        self.stray_root(manifest).or_else(|| self.taken(manifest))
+        self.stray_root(manifest).or_else(|| self.forbidden_root(manifest)).or_else(|| self.taken(manifest))
     }
 
     fn stray_root(&self, manifest: &Manifest) -> Option<Objection> {
@@ -203,6 +226,17 @@ impl Adapters {
             let place = fill_path(&asked.path, &self.surroundings).ok()?;
             let is_other = std::fs::metadata(&place).is_ok_and(|metadata| !metadata.is_dir());
             is_other.then(|| Objection::NotAFolder { root: root.clone(), path: asked.path.clone(), place })
+        })
+    }
+
+    fn forbidden_root(&self, manifest: &Manifest) -> Option<Objection> {
+        let asker = Asker::Stranger(manifest.name.clone());
+        manifest.asks.roots.iter().find_map(|(root, asked)| {
+            // What a project's folder is depends on the command, and is checked when it is opened.
+            let place =
+                fill_path(&asked.path, &self.surroundings).ok().filter(|_| !asked.path.contains("${project}"))?;
+            let why = places::objection(&asker, root, &place, &self.surroundings)?;
+            Some(Objection::Forbidden { root: root.clone(), path: asked.path.clone(), place, why })
         })
     }
 

@@ -3,12 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::answers::{AnswerKind, Answers, OWN_WORDS};
 use crate::digest::Digest;
 use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Root, Run};
+use crate::places::Asker;
 use crate::template::Origin;
 
 /// The grant that every adapter requests implicitly.
 pub const STATE: &str = "state";
+/// The grant to see the arguments of calls of our own tools.
+pub const ARGUMENTS: &str = "arguments";
 /// The grant by which an adapter may replace a built-in one.
 pub const REPLACES_BUILT_IN: &str = "replaces-built-in";
 
@@ -145,6 +149,11 @@ impl Grants {
         self.check("notices".to_owned(), self.asks.notices.then_some(()))
     }
 
+    /// Whether it may see the arguments of calls of our own tools.
+    pub fn arguments(&self) -> Result<(), Denied> {
+        self.check(ARGUMENTS.to_owned(), self.asks.arguments.then_some(()))
+    }
+
     /// Whether it may keep small values between calls. Every adapter requests this implicitly.
     pub fn state(&self) -> Result<(), Denied> {
         self.check(STATE.to_owned(), Some(()))
@@ -163,7 +172,28 @@ impl Grants {
         words.into_iter().map(|(name, allows)| Grant { given: self.is_given(&name), name, allows }).collect()
     }
 
-    fn is_given(&self, grant: &str) -> bool {
+    /// Whose adapter this is.
+    pub(crate) fn asker(&self) -> Asker {
+        match self.given {
+            Given::BuiltIn => Asker::BuiltIn,
+            Given::ByPerson(_) => Asker::Stranger(self.adapter.clone()),
+        }
+    }
+
+    /// Whether it may put text of its own before the model.
+    pub(crate) fn has_own_words(&self) -> bool {
+        self.asks.answers.own_words && self.is_given(OWN_WORDS)
+    }
+
+    /// What its answers to hooks may hold. None if it is part of the program: then they are what was reviewed.
+    pub(crate) fn answers(&self) -> Option<&Answers> {
+        match self.given {
+            Given::BuiltIn => None,
+            Given::ByPerson(_) => Some(&self.asks.answers),
+        }
+    }
+
+    pub(crate) fn is_given(&self, grant: &str) -> bool {
         match &self.given {
             Given::BuiltIn => true,
             Given::ByPerson(grants) => grants.contains(grant),
@@ -201,6 +231,12 @@ impl Asks {
             self.programs.iter().map(|(name, line)| (format!("programs.{name}"), format!("run the program `{line}`"))),
         );
         all.extend(self.runs.iter().map(|(name, run)| (format!("runs.{name}"), run.allows())));
+        all.extend(self.answers.words());
+        all.extend(self.foreign.words());
+        if self.arguments {
+            let told = "see what callers pass to the mesh's tools, the texts of their messages included";
+            all.push((ARGUMENTS.to_owned(), told.to_owned()));
+        }
         if self.notices {
             all.push(("notices".to_owned(), "show notifications on the desktop".to_owned()));
         }
@@ -225,7 +261,15 @@ impl Asks {
                 both(&self.programs, &later.programs, name).is_some_and(|(old, new)| old == new)
             }
             Some(("runs", name)) => both(&self.runs, &later.runs, name).is_some_and(|(old, new)| old == new),
+            Some(("answers", "own-words")) => self.answers.own_words && later.answers.own_words,
+            Some(("answers", name)) => AnswerKind::named(name).is_some_and(|kind| {
+                let [old, new] = [self, later].map(|asks| asks.answers.kinds.get(&kind));
+                old.is_some() && old == new
+            }),
+            Some(("clients", name)) => both(&self.foreign.clients, &later.foreign.clients, name).is_some(),
+            Some(("variables", name)) => both(&self.foreign.variables, &later.foreign.variables, name).is_some(),
             Some(_) => false,
+            None if grant.as_str() == ARGUMENTS => self.arguments && later.arguments,
             None => grant.as_str() == STATE || (grant.as_str() == "notices" && self.notices && later.notices),
         };
         given.iter().filter(is_kept).cloned().collect()
@@ -261,6 +305,7 @@ mod tests {
         [grants]
         environment = ["SEEN"]
         notices = true
+        arguments = true
         [grants.roots.config]
         path = "~/.x"
         [grants.origins]
@@ -298,6 +343,7 @@ mod tests {
                 return;
             }
             Some(_) | None if ask == "notices" => grants.notices(),
+            Some(_) | None if ask == "arguments" => grants.arguments(),
             Some(_) | None => grants.state(),
         };
         let told = outcome.map_or_else(|denied| denied.to_string(), |()| "lent".to_owned());
@@ -306,9 +352,16 @@ mod tests {
 
     #[test]
     fn every_grant_takes_both_keys() {
-        for grant in
-            ["roots.config", "origins.api", "endpoints.rpc", "programs.version", "runs.task", "notices", "state"]
-        {
+        for grant in [
+            "roots.config",
+            "origins.api",
+            "endpoints.rpc",
+            "programs.version",
+            "runs.task",
+            "notices",
+            "arguments",
+            "state",
+        ] {
             check(&[grant], grant, "lent");
             check(&[], grant, &format!("give it by `relay-mesh plugin grant x {grant}`"));
         }
@@ -336,6 +389,7 @@ mod tests {
                 "run the program `x --version`",
                 "word the command line by which a task is run: `x run --json`, with any of `--model={name}`, `--schema \
                  {file:schema.json}`; that program gets your variables X_KEY; the adapter may set X_RETRIES={number}",
+                "see what callers pass to the mesh's tools, the texts of their messages included",
                 "show notifications on the desktop",
                 "keep small notes of its own between calls",
             ]
@@ -368,6 +422,7 @@ mod tests {
         check_kept(replaced("X_KEY", "OTHER_KEY"), &["runs.task"]);
         check_kept(replaced("--model={name}", "{name}"), &["runs.task"]);
         check_kept(replaced("notices = true", ""), &["notices"]);
+        check_kept(replaced("arguments = true", ""), &["arguments"]);
     }
 
     #[test]

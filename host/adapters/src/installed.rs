@@ -211,7 +211,10 @@ impl InstalledAdapters {
             }
         }
         let manifest = Manifest::parse(&text).map_err(|error| format!("its manifest is wrong in {error}"))?;
-        Ok(Candidate::on_disk(manifest, installed.digest, installed.component, Source::Installed(component)))
+        let source = Source::Installed(component);
+        let mut candidate = Candidate::on_disk(manifest, installed.digest, installed.component, source);
+        candidate.since = Some(installed.since.unwrap_or(installed.at));
+        Ok(candidate)
     }
 
     /// Whether an adapter is installed and its files are unchanged.

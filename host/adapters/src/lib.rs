@@ -12,6 +12,7 @@
 
 mod adapter;
 mod adapters;
+pub mod answers;
 pub mod apply;
 mod bindings;
 mod cache;
@@ -29,8 +30,10 @@ mod instance;
 mod launch;
 mod loading;
 pub mod manifest;
+pub mod matching;
 mod optional;
 mod package;
+mod places;
 mod retention;
 mod roots;
 mod section;

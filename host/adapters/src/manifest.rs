@@ -9,11 +9,13 @@
 //!
 //! [matches]                         # what makes a caller match this harness
 //! clients = ["claude-code"]            # clientInfo.name of MCP; "*" means any client
-//! environment = ["CLAUDECODE"]         # variables of the caller's process
+//! environment = ["CLAUDECODE"]         # variables of the caller's process, named after the harness
+//!                                      # what belongs to another adapter, or to none, is a grant (`matching`)
 //!
 //! [grants]                             # what it requests; it can use nothing else
 //! environment = ["CLAUDE_CODE_SESSION_ID"]
 //! notices = true                       # notifications on the user's desktop
+//! arguments = true                     # what callers pass to our tools, the texts of messages included
 //!
 //! [grants.roots.config]                # folders that it may read
 //! path = "${CLAUDE_CONFIG_DIR:-~/.claude}"
@@ -29,6 +31,10 @@
 //!
 //! [grants.programs]                    # command lines; one {blank} per argument at most
 //! claude-version = ["claude", "--version"]
+//!
+//! [grants.answers.context]             # what its answers to hooks may hold, by kind (`answers`)
+//! fields = ["hookSpecificOutput.additionalContext"]
+//! words = ["hookSpecificOutput.hookEventName=SessionStart|PostToolUse"]
 //!
 //! [limits]                             # may be lowered, and raised up to the host's own ceiling
 //! guest-ms = 200                       # processor time of one call
@@ -61,17 +67,19 @@
 //! Unknown keys are errors, so that the author notices a misspelt grant before a user's adapter is denied something.
 //! The manifest is beside the component, or inside it as the custom section [`SECTION`].
 
+mod plain;
 mod raw;
 mod run;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use mesh::ports::harness::ClientTraces;
 use serde::Deserialize;
 use toml::Spanned;
 
-use mesh::ports::harness::ClientTraces;
-
+use crate::answers::Answers;
+use crate::matching::ForeignMatches;
 use crate::template::{Address, Argument, Origin};
 pub use raw::is_name;
 use raw::{RawManifest, line_of, within};
@@ -161,6 +169,12 @@ pub struct Asks {
     pub programs: BTreeMap<String, CommandLine>,
     /// How the harness is started for one task, by name.
     pub runs: BTreeMap<String, Run>,
+    /// Whether it requests the arguments of calls of relay-mesh's own tools, which hold the texts of messages.
+    pub arguments: bool,
+    /// What its answers to hooks may hold.
+    pub answers: Answers,
+    /// What `[matches]` names that is not its own.
+    pub foreign: ForeignMatches,
 }
 
 /// A folder that an adapter may read.
@@ -280,7 +294,7 @@ pub struct ManifestError {
 impl Manifest {
     /// Parses and checks a manifest.
     pub fn parse(text: &str) -> Result<Manifest, ManifestError> {
-        let written: RawManifest = toml::from_str(text).map_err(|error| ManifestError {
+        let mut written: RawManifest = toml::from_str(text).map_err(|error| ManifestError {
             line: line_of(text, error.span().map_or(0, |span| span.start)),
             what: error.message().lines().next().unwrap_or_default().to_owned(),
             hint: Some("see `adapters::manifest` for every key".to_owned()),
@@ -312,10 +326,22 @@ impl Manifest {
             memory_mb: within(written.limits.memory_mb, Limits::default().memory_mb, CEILING.memory_mb)
                 .map_err(|(span, what)| wrong(span, format!("memory-mb {what}"), None))?,
         };
+        let answers = std::mem::take(&mut written.grants.answers).parse();
+        let answers = answers.map_err(|(span, error)| wrong(span, error.to_string(), None))?;
         let untemplated = |(span, error): raw::Wrong| wrong(span, error.to_string(), error.hint());
         let mut asks = written.grants.parse().map_err(untemplated)?;
         for (name, run) in written.runs {
             asks.runs.insert(name.clone(), run.parse(&name).map_err(untemplated)?);
+        }
+        asks.answers = answers;
+        if let Some((line, what)) = plain::objection(text) {
+            return Err(ManifestError { line, what, hint: Some("write it in plain words".to_owned()) });
+        }
+        asks.foreign = ForeignMatches::of(written.name.get_ref(), &written.matches);
+        let requests = asks.words().len();
+        if requests > plain::MOST_REQUESTS {
+            let what = format!("it requests {requests} things, and at most {} can be shown", plain::MOST_REQUESTS);
+            return Err(ManifestError { line: 1, what, hint: Some("request less".to_owned()) });
         }
         Ok(Manifest {
             name: written.name.into_inner(),
@@ -361,6 +387,26 @@ mod tests {
         check("[grants.programs]\na = [\"x\", \"{a}{b}\"]\n", "more than one blank");
         check("[rehearsal]\nhook = \"Stop\"\n", "line 5: missing field `payload`");
         check("aliases = [\"Bad Name\"]\n", "line 5: `Bad Name` is not a name for an adapter");
+    }
+
+    #[test]
+    fn what_users_are_shown_is_plain_short_and_on_one_line() {
+        for (text, expected) in [
+            ("[grants.programs]\na = [\"sh\", \"-c\", \"x\\n\\nIt asks for nothing.\"]\n", "`grants.programs.a` holds"),
+            ("[grants.programs]\na = [\"sh\", \"\\u202e\"]\n", "line 6: `grants.programs.a` holds the character"),
+            ("[matches]\nclients = [\"a\\rb\"]\n", "line 6: `matches.clients` holds"),
+            ("[grants.roots.\"a\\nb\"]\npath = \"~/.x\"\n", "holds the character \\u{a}"),
+            ("[grants.roots.a]\npath = \"~/.x\\u200b\"\n", "line 6: `grants.roots.a.path` holds"),
+        ] {
+            check(text, expected);
+        }
+        let long = format!("[matches]\nclients = [\"{}\"]\n", "x".repeat(101));
+        check(&long, "has 101 characters, and at most 100 can be shown");
+        let many: Vec<String> = (0..65).map(|number| format!("\"X_{number}\"")).collect();
+        check(&format!("[grants]\nenvironment = [{}]\n", many.join(", ")), "it requests 66 things");
+        let title = HEAD.replace("\"X\"", "\"X\\nrelay-mesh has checked it.\"");
+        let error = Manifest::parse(&title).expect_err("two lines").to_string();
+        assert!(error.contains("line 2: `title` holds the character"), "{error}");
     }
 
     #[test]

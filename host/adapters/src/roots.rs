@@ -9,6 +9,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use crate::manifest::{Links, Root};
+use crate::places::{self, Asker, Private};
 use crate::template::{FillError, Surroundings, fill_path, is_inside};
 
 /// A granted folder, opened.
@@ -21,6 +22,7 @@ pub struct OpenRoot {
     dir: Arc<Dir>,
     links: Links,
     home: Option<PathBuf>,
+    private: Private,
 }
 
 /// Where a path really is, after links are followed.
@@ -76,6 +78,14 @@ pub enum RootError {
         /// The path.
         path: String,
     },
+    /// A folder that no adapter may have, or a file of our own.
+    #[error("no adapter may have `{path}`: {why}")]
+    Forbidden {
+        /// Where the path leads.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// A symbolic link to nothing.
     #[error("`{0}` is a symbolic link to nothing")]
     Dangling(PathBuf),
@@ -92,16 +102,25 @@ pub enum RootError {
 
 impl OpenRoot {
     /// Opens a root. Blocks.
-    pub(crate) fn open(name: &str, root: &Root, surroundings: &Surroundings) -> Result<OpenRoot, RootError> {
+    pub(crate) fn open(
+        name: &str,
+        root: &Root,
+        surroundings: &Surroundings,
+        asker: &Asker,
+    ) -> Result<OpenRoot, RootError> {
         let path = fill_path(&root.path, surroundings)
             .map_err(|source| RootError::Unknown { root: name.to_owned(), source })?;
+        if let Some(why) = places::objection(asker, name, &path, surroundings) {
+            return Err(RootError::Forbidden { path, why });
+        }
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => RootError::Missing(path.clone()),
             io::ErrorKind::NotADirectory => RootError::NotAFolder(path.clone()),
             _ => RootError::Io { path: path.clone(), source },
         })?;
         let home = surroundings.home.clone();
-        Ok(OpenRoot { name: name.to_owned(), path, dir: Arc::new(dir), links: root.links, home })
+        let private = Private::of(surroundings);
+        Ok(OpenRoot { name: name.to_owned(), path, dir: Arc::new(dir), links: root.links, home, private })
     }
 
     /// Where a path is, with links followed as far as the root allows. A path that does not exist yet is located by the
@@ -109,6 +128,11 @@ impl OpenRoot {
     pub(crate) fn locate(&self, path: &str) -> Result<Located, RootError> {
         if !is_inside(path) {
             return Err(RootError::Outside { root: self.name.clone(), path: shorten(path) });
+        }
+        // A project may contain the data folder, and links may lead there.
+        let shown = self.path.join(path);
+        if self.private.holds(&shown) {
+            return Err(RootError::Forbidden { path: shown, why: "it is relay-mesh's own".to_owned() });
         }
         let asked = Path::new(path);
         match follow(&self.dir, asked) {
@@ -220,7 +244,7 @@ mod tests {
         }
         let surroundings = Surroundings { home: Some(home.clone()), ..Surroundings::default() };
         let asked = Root { path: "~/.x".to_owned(), access: Access::Read, links };
-        let open = OpenRoot::open("config", &asked, &surroundings).expect("the root");
+        let open = OpenRoot::open("config", &asked, &surroundings, &Asker::BuiltIn).expect("the root");
         let outcome = match open.locate(path) {
             Ok(located) => located.path.display().to_string(),
             Err(error) => error.to_string(),

@@ -8,6 +8,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use mesh::ports::machine::Instant;
+
 use crate::digest::Digest;
 use crate::grants::Consents;
 use crate::installed::{InstalledAdapters, InstalledEntry, Record};
@@ -61,6 +63,8 @@ pub(crate) struct Candidate {
     /// Digest of the component alone: the cache of compiled code is keyed by it.
     pub(crate) component: Digest,
     pub(crate) source: Source,
+    /// When the user installed an adapter of this name; later versions keep it.
+    pub(crate) since: Option<Instant>,
     /// The component's bytes, if it is in memory.
     bytes: Cow<'static, [u8]>,
 }
@@ -68,7 +72,7 @@ pub(crate) struct Candidate {
 impl Candidate {
     /// A candidate whose component is in a file.
     pub(crate) fn on_disk(manifest: Manifest, digest: Digest, component: Digest, source: Source) -> Candidate {
-        Candidate { manifest, digest, component, source, bytes: Cow::Borrowed(&[]) }
+        Candidate { manifest, digest, component, source, since: None, bytes: Cow::Borrowed(&[]) }
     }
 
     /// A candidate in memory. Later changes of its file have no effect.
@@ -78,6 +82,7 @@ impl Candidate {
             digest: package.digest,
             component: package.component,
             source: Source::Plugin(package.file.clone()),
+            since: None,
             bytes: Cow::Owned(package.bytes.clone()),
         }
     }
@@ -329,6 +334,7 @@ fn parse_built_in(one: &BuiltIn) -> Result<Candidate, String> {
         digest: Digest::of_adapter(&component, one.manifest),
         component,
         source: Source::BuiltIn,
+        since: None,
         bytes: Cow::Borrowed(one.component),
     })
 }

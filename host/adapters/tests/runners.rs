@@ -47,6 +47,7 @@ impl Scene<'_> {
                 environment: self.environment.iter().cloned().collect(),
                 main_worktree: None,
                 in_place_of_root: None,
+                private: Vec::new(),
                 own: OwnInstallation::default(),
             },
             consents: Arc::new(NoConsents),

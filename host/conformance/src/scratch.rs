@@ -95,6 +95,7 @@ impl Scratch {
             main_worktree: None,
             environment: BTreeMap::from([("PATH".to_owned(), programs.display().to_string())]),
             in_place_of_root: Some(folder.join("machine")),
+            private: Vec::new(),
             own: OwnInstallation::default(),
         };
         let mut grants: BTreeSet<String> = self.grants().into_iter().map(|grant| grant.name).collect();

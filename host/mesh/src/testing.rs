@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
+use crate::ports::candidate::Candidate;
 use crate::ports::harness::{
     About, Carries, ClientTraces, Delivered, Finding, Findings, HandedOver, Harness, HarnessError, HarnessEvidence,
     Harnesses, HookCall, HookHost, Mail, Occasion, OptionalInterfaces, Plan, Reading, Reply, Route, Setup, Verdict,
@@ -415,9 +416,9 @@ impl Harnesses for FakeHarnesses {
         Ok((name == "fake").then(|| Arc::clone(&self.0) as Arc<dyn Harness>))
     }
 
-    async fn candidates(&self, seen: &Caller) -> Vec<Arc<dyn Harness>> {
+    async fn candidates(&self, seen: &Caller) -> Vec<Candidate> {
         let meant = seen.client_name.as_deref() == Some("fake") || !seen.environment.is_empty();
-        if meant { vec![Arc::clone(&self.0) as Arc<dyn Harness>] } else { Vec::new() }
+        if meant { vec![Candidate::owner(Arc::clone(&self.0) as Arc<dyn Harness>)] } else { Vec::new() }
     }
 }
 

@@ -277,5 +277,8 @@ fn surroundings(context: &Context, client: Client) -> Surroundings {
     // Without its own path, which the system all but always tells, a run finds relay-mesh in PATH.
     let own = Installation::of(context).map(|installation| installation.for_runs()).unwrap_or_default();
     let main_worktree = Some(git_checkout::main_worktree as fn(&Path) -> Option<PathBuf>);
-    Surroundings { home: context.environment.home(), project, main_worktree, environment, in_place_of_root: None, own }
+    let settings = context.environment.xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("relay-mesh"));
+    let private = [context.settings.dir.value.clone(), cache(context)].into_iter().chain(settings).collect();
+    let home = context.environment.home();
+    Surroundings { home, project, main_worktree, environment, in_place_of_root: None, private, own }
 }

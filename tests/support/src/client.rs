@@ -118,6 +118,15 @@ impl Seat<'_> {
     pub fn reopen(&mut self, session: &str) {
         self.terminal = self.driver.open(&self.client.resuming(session));
     }
+
+    /// Has a session that was opened again read what waits for it. Mail wakes it, but for Claude Code: a hook gives it
+    /// its mail as it opens, and its model reads that with the user's next prompt.
+    pub fn reads_its_mail(&self) {
+        match self.client {
+            Client::ClaudeCode => self.terminal.type_line("Good morning"),
+            Client::Codex | Client::OpenCode => {}
+        }
+    }
 }
 
 impl Client {

@@ -42,9 +42,9 @@ impl HostRoot for Guest {
             Ok(root) => root.clone(),
             Err(denied) => return Ok(Err(denied.into())),
         };
-        let surroundings = self.lender.surroundings.clone();
+        let (surroundings, asker) = (self.lender.surroundings.clone(), self.lender.grants.asker());
         let opened = blocking(self.lender.settings.files.timeout, "opening a folder", move || {
-            OpenRoot::open(&name, &root, &surroundings).map_err(|error| told(&name, error))
+            OpenRoot::open(&name, &root, &surroundings, &asker).map_err(|error| told(&name, error))
         });
         Ok(match opened.await {
             Ok(root) => Ok(self.table.push(root)?),
@@ -165,7 +165,9 @@ fn told_of_root(error: RootError) -> Error {
             Error::NotFound(error.to_string())
         }
         RootError::NotAFolder(_) => failed(error),
-        RootError::Outside { .. } | RootError::Escapes { .. } => Error::Denied(error.to_string()),
+        RootError::Outside { .. } | RootError::Escapes { .. } | RootError::Forbidden { .. } => {
+            Error::Denied(error.to_string())
+        }
         RootError::Io { path, source } => told_io(source, &path),
     }
 }

@@ -53,6 +53,7 @@ impl InstalledAdapters {
             }
             let file = self.put(name, package)?;
             let mut record = before.unwrap_or_else(|| Record::new(name));
+            let since = record.installed.as_ref().map(|installed| installed.since.unwrap_or(installed.at));
             record.installed = Some(InstalledVersion {
                 version: package.manifest.version.clone(),
                 digest: package.digest,
@@ -60,6 +61,7 @@ impl InstalledAdapters {
                 file,
                 standing,
                 at,
+                since,
                 from: package.file.canonicalize().unwrap_or_else(|_| package.file.clone()).display().to_string(),
             });
             record.note(package.digest, consent.clone(), at);

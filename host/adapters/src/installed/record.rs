@@ -40,6 +40,9 @@ pub struct InstalledVersion {
     pub standing: Enablement,
     /// When it was installed.
     pub at: Instant,
+    /// When the first version of it was installed. None in records of before, and where `at` says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Instant>,
     /// Where it came from, for display.
     pub from: String,
 }
@@ -111,6 +114,7 @@ mod tests {
             file: String::new(),
             standing: Enablement::Enabled,
             at: Instant(1),
+            since: None,
             from: "/a.wasm".to_owned(),
         };
         Record { installed: Some(installed), ..Record::new("toy") }

@@ -8,6 +8,7 @@ use toml::Spanned;
 
 use super::run::RawRun;
 use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Matches, Reaches, Rehearsal, Root};
+use crate::answers::RawAnswers;
 use crate::template::{Address, Argument, InvalidTemplate};
 
 #[derive(Deserialize)]
@@ -56,6 +57,8 @@ pub(super) struct RawGrants {
     #[serde(default)]
     pub(super) notices: bool,
     #[serde(default)]
+    pub(super) arguments: bool,
+    #[serde(default)]
     pub(super) roots: BTreeMap<String, RawRoot>,
     #[serde(default)]
     pub(super) origins: BTreeMap<String, Spanned<String>>,
@@ -63,6 +66,8 @@ pub(super) struct RawGrants {
     pub(super) endpoints: BTreeMap<String, RawEndpoint>,
     #[serde(default)]
     pub(super) programs: BTreeMap<String, Spanned<Vec<String>>>,
+    #[serde(default)]
+    pub(super) answers: RawAnswers,
 }
 
 #[derive(Deserialize)]
@@ -95,7 +100,8 @@ pub(super) type Wrong = (std::ops::Range<usize>, InvalidTemplate);
 
 impl RawGrants {
     pub(super) fn parse(self) -> Result<Asks, Wrong> {
-        let mut asks = Asks { environment: self.environment, notices: self.notices, ..Asks::default() };
+        let mut asks =
+            Asks { environment: self.environment, notices: self.notices, arguments: self.arguments, ..Asks::default() };
         for (name, root) in self.roots {
             crate::template::check_path(root.path.get_ref()).map_err(|error| (root.path.span(), error))?;
             let root = Root { path: root.path.into_inner(), access: root.access, links: root.links };

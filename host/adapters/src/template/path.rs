@@ -20,6 +20,8 @@ pub struct Surroundings {
     /// A folder that replaces `/` in absolute paths of manifests. Only the conformance kit sets it, so that its results
     /// do not depend on the machine.
     pub in_place_of_root: Option<PathBuf>,
+    /// Folders of our own, in which no adapter reads or changes a file: the data folder, the cache, the settings.
+    pub private: Vec<PathBuf>,
     /// How this relay-mesh is started by what it starts itself.
     pub own: OwnInstallation,
 }

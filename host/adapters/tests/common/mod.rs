@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses a part of the stage")]
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -29,13 +30,18 @@ pub(crate) struct Stage {
     pub(crate) consents: Arc<Given>,
 }
 
-/// Consents that a test sets.
+/// Consents that a test sets. Everything may be said in answers to hooks, by which components report to their tests.
 #[derive(Default)]
-pub(crate) struct Given(Mutex<Consent>);
+pub(crate) struct Given(Mutex<Consent>, AtomicBool);
 
 impl Consents for Given {
     fn given(&self, _adapter: &str, _digest: &Digest) -> Consent {
-        self.0.lock().expect("no test panics here").clone()
+        let mut consent = self.0.lock().expect("no test panics here").clone();
+        if !self.1.load(Ordering::Relaxed) {
+            let answers = ["context", "refuse", "stop", "own-words"];
+            consent.grants.extend(answers.map(|kind| format!("answers.{kind}")));
+        }
+        consent
     }
 }
 
@@ -75,6 +81,12 @@ impl Stage {
         self.folder.path().join("home")
     }
 
+    /// Gives these grants to every adapter, and none for answers to hooks that they do not name.
+    pub(crate) fn grant_only(&self, grants: &[&str]) {
+        self.consents.1.store(true, Ordering::Relaxed);
+        self.grant(grants);
+    }
+
     /// Gives these grants to every adapter.
     pub(crate) fn grant(&self, grants: &[&str]) {
         let mut consent = self.consents.0.lock().expect("no test panics here");
@@ -102,6 +114,7 @@ impl Stage {
                 environment: [("PATH".to_owned(), path), ("SECRET".to_owned(), "s".to_owned())].into(),
                 main_worktree: None,
                 in_place_of_root: None,
+                private: Vec::new(),
                 own: adapters::OwnInstallation::default(),
             },
             consents: self.consents.clone(),

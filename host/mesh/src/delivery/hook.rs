@@ -229,8 +229,13 @@ impl MeshHookHost<'_> {
         for event in &reading.events {
             self.apply(event, reading).await?;
         }
-        if let (true, Some(session)) = (reading.attended, &self.speaker) {
-            screens::note(&mesh.core, &self.adapter.traces(), session, Sighting::Prompt).await?;
+        let sighting = match reading.occasion {
+            _ if reading.attended => Some(Sighting::Prompt),
+            Some(Occasion::Start | Occasion::Resume) => Some(Sighting::Opened),
+            Some(Occasion::Registration | Occasion::Compaction) | None => None,
+        };
+        if let (Some(sighting), Some(session)) = (sighting, &self.speaker) {
+            screens::note(&mesh.core, &self.adapter.traces(), session, sighting).await?;
         }
         if let (true, Some(session)) = (reading.ends_turn(), &self.speaker) {
             // A turn that ended by itself began after the stop, or the stop was none.

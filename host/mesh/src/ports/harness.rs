@@ -7,6 +7,7 @@ use crate::commands::Command;
 use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
+use crate::ports::candidate::Candidate;
 use crate::ports::machine::Instant;
 use crate::ports::runner::HarnessRunner;
 use crate::sessions::{Activity, Caller, Detection, Session};
@@ -474,5 +475,5 @@ pub trait Harnesses: Send + Sync + 'static {
     /// The harness of a name or alias; none if it is unknown.
     async fn get(&self, name: &str) -> Result<Option<std::sync::Arc<dyn Harness>>, HarnessError>;
     /// The harnesses that may match this caller. An adapter that cannot match is not loaded.
-    async fn candidates(&self, seen: &Caller) -> Vec<std::sync::Arc<dyn Harness>>;
+    async fn candidates(&self, seen: &Caller) -> Vec<Candidate>;
 }

@@ -64,6 +64,9 @@ impl Mesh {
     }
 
     async fn identify_once(&self, call: &Call) -> Result<Principal, IdentifyError> {
+        if let Some(ticket) = &call.ticket {
+            ticket::check_ticket(&self.core, ticket).await?;
+        }
         let detected = detect(&self.core, call).await;
         let mut profile = Profile {
             harness: detected.as_ref().map(|(harness, _)| harness.about().harness.clone()),
@@ -72,7 +75,6 @@ impl Mesh {
             ..Profile::default()
         };
         if let Some(ticket) = &call.ticket {
-            ticket::check_ticket(&self.core, ticket).await?;
             profile.harness = Some(ticket.session.harness.clone());
         }
         let known = match (detected, &call.ticket) {
@@ -176,11 +178,16 @@ pub(crate) async fn disconnect(
     Ok(())
 }
 
-/// The first session that an adapter is certain of, else the first inherited one.
+/// The first session that an adapter is certain of, else the first inherited one. A ticket proves which harness calls,
+/// so no other one is asked then.
 async fn detect(core: &Core, call: &Call) -> Option<(Arc<dyn Harness>, Detection)> {
     let mut inherited = None;
-    for harness in core.harnesses.candidates(&call.caller).await {
-        match harness.detect(&call.caller).await {
+    for candidate in core.harnesses.candidates(&call.caller).await {
+        let harness = Arc::clone(&candidate.harness);
+        if call.ticket.as_ref().is_some_and(|ticket| ticket.session.harness != harness.about().harness) {
+            continue;
+        }
+        match candidate.detect(&call.caller).await {
             Ok(Some(detection)) if detection.certainty == Certainty::Certain => return Some((harness, detection)),
             Ok(Some(detection)) => {
                 inherited.get_or_insert((harness, detection));

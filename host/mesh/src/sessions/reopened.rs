@@ -24,8 +24,10 @@ impl Mesh {
     /// Finds the sessions of this machine's agents that the client of a connection, the process that started this one,
     /// has opened again, and delivers their mail from now on.
     pub async fn find_reopened(&self, caller: &Caller, connection: &ConnectionId, client: u32) {
-        for harness in self.core.harnesses.candidates(caller).await {
-            if harness.traces().record.is_none() {
+        for candidate in self.core.harnesses.candidates(caller).await {
+            let harness = &candidate.harness;
+            // Nobody else's adapter is told what the client has open.
+            if !candidate.owns_match || harness.traces().record.is_none() {
                 continue;
             }
             let mut reopened = BTreeSet::new();

@@ -212,7 +212,7 @@ impl crate::ports::harness::Harnesses for NoHarness {
         Ok(None)
     }
 
-    async fn candidates(&self, _: &crate::sessions::Caller) -> Vec<Arc<dyn crate::ports::harness::Harness>> {
+    async fn candidates(&self, _: &crate::sessions::Caller) -> Vec<crate::ports::candidate::Candidate> {
         Vec::new()
     }
 }

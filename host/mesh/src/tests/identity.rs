@@ -3,8 +3,10 @@
 use store::Store;
 
 use super::{World, draft, name};
-use crate::sessions::{ConnectionId, Evidence, SessionRef, Ticket};
-use crate::testing::{call, session_call, shell_call};
+use crate::ports::candidate::Candidate;
+use crate::ports::harness::Harness;
+use crate::sessions::{Caller, Certainty, ConnectionId, Evidence, SessionRef, Ticket, Transport};
+use crate::testing::{FakeHarness, call, session_call, shell_call};
 use crate::{BindError, IdentifyError, Registration};
 
 #[tokio::test]
@@ -150,6 +152,43 @@ async fn a_ticket_speaks_for_its_session_and_a_forged_one_for_nobody() {
     }
     // The key outlives the process that made it.
     world.another_process().mesh.check_ticket(&ticket).await.expect("valid");
+}
+
+#[tokio::test]
+async fn a_ticket_beats_the_certainty_of_another_harness() {
+    let world = World::new();
+    world.hook("s1", "start").await;
+    world.register(&session_call("c1", "s1"), "alice").await;
+    let theirs = SessionRef { harness: "other".to_owned(), id: "x".to_owned() };
+    // The fake harness is certain that this is its session.
+    let mut bearer = session_call("c2", "s1");
+    bearer.ticket = Some(world.mesh.ticket(&theirs).await.expect("a ticket"));
+    let caller = world.mesh.identify(&bearer).await.expect("identified");
+    assert_eq!((caller.session(), caller.evidence()), (Some(&theirs), Evidence::Ticket));
+    assert_eq!(caller.agent(), None);
+    // Within its own harness the call itself says more than the ticket.
+    let ours = SessionRef { harness: "fake".to_owned(), id: "s0".to_owned() };
+    bearer.ticket = Some(world.mesh.ticket(&ours).await.expect("a ticket"));
+    let caller = world.mesh.identify(&bearer).await.expect("identified");
+    assert_eq!((caller.agent(), caller.evidence()), (Some(&name("alice")), Evidence::Call));
+}
+
+#[tokio::test]
+async fn nothing_is_certain_on_a_command_line_or_of_a_foreign_caller() {
+    let harness: std::sync::Arc<dyn Harness> = std::sync::Arc::new(FakeHarness::default());
+    let own = Candidate::owner(harness);
+    let foreign = Candidate { owns_match: false, ..own.clone() };
+    let seen = session_call("c1", "s1").caller;
+    let typed = Caller { transport: Transport::CommandLine, ..seen.clone() };
+    for (candidate, seen, expected) in [
+        (&own, &seen, Certainty::Certain),
+        (&own, &typed, Certainty::Inherited),
+        (&foreign, &seen, Certainty::Inherited),
+        (&foreign, &typed, Certainty::Inherited),
+    ] {
+        let found = candidate.detect(seen).await.expect("it answers").expect("a session");
+        assert_eq!(found.certainty, expected, "{seen:?}");
+    }
 }
 
 #[tokio::test]

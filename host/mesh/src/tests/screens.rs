@@ -41,6 +41,17 @@ async fn a_session_whose_terminal_was_closed_is_offline() {
     assert!(presence(&world, "alice").await.starts_with("busy: "));
 }
 
+/// The first hook of a session that was opened again gives it its mail, and the next one does not take it back.
+#[tokio::test]
+async fn what_a_session_was_given_as_it_was_opened_again_stays_given() {
+    let world = alice(World::new()).await;
+    world.machine.kill(11);
+    world.say("alice", "do it").await;
+    world.machine.start_terminal(12, &[]);
+    assert_eq!(world.shown("s1", "resume").await, "do it");
+    assert_eq!(world.shown("s1", "tool").await, "");
+}
+
 #[tokio::test]
 async fn a_user_may_have_sessions_work_in_the_background() {
     let world = alice(World::with(Limits { background: true, ..Limits::default() })).await;

@@ -22,9 +22,9 @@ impl CommandSpec for Args {
         let open = context.open()?;
         let seen = context.caller();
         let mut report = Report { detected: Vec::new() };
-        for harness in open.adapters.candidates(&seen).await {
-            let name = &harness.about().harness;
-            match harness.detect(&seen).await {
+        for candidate in open.adapters.candidates(&seen).await {
+            let name = &candidate.harness.about().harness;
+            match candidate.detect(&seen).await {
                 Ok(Some(detection)) => {
                     let session = SessionRef { harness: name.clone(), id: detection.session.id.clone() };
                     let agent = open.mesh.session(&session).await?.and_then(|view| view.record.agent);

@@ -14,6 +14,7 @@ pub(crate) fn unified(edit: &Edit, path: &str) -> String {
     let after = printable(edit.after.as_deref().unwrap_or_default());
     let old = if edit.before.is_some() { path } else { "/dev/null" };
     let new = if edit.after.is_some() { path } else { "/dev/null" };
+    let new = &if edit.executable && edit.after.is_some() { format!("{new} (executable)") } else { new.to_owned() };
     let body =
         TextDiff::from_lines(&before, &after).unified_diff().context_radius(CONTEXT).header(old, new).to_string();
     if body.is_empty() {
@@ -79,6 +80,13 @@ mod tests {
         check(None, Some("x\n"), "--- /dev/null\n+++ settings.json\n@@ -0,0 +1 @@\n+x\n");
         check(Some("x\n"), None, "--- settings.json\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
         check(None, Some(""), "--- /dev/null\n+++ settings.json\n");
+    }
+
+    #[test]
+    fn a_file_that_will_be_executable_says_so() {
+        let edit = Edit { executable: true, ..edit(None, Some("x\n")) };
+        let expected = "--- /dev/null\n+++ settings.json (executable)\n@@ -0,0 +1 @@\n+x\n";
+        assert_eq!(unified(&edit, "settings.json"), expected);
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub fn perform(deed: &str, call: &Call) -> Result<String, Error> {
             Ok(format!("{} {} {folders} {network}", std::env::vars().count(), std::env::args().count()))
         }
         ["environment"] => Ok(call.environment.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" ")),
+        ["say", words] => Ok(decoded(words)),
         ["clock"] => Ok(clock::now().to_string()),
         ["file", root, path] => {
             let bytes = files::Root::open(root)?.read(path)?;

@@ -42,7 +42,10 @@ impl hooks::Guest for Hostile {
 }
 
 impl sessions::Guest for Hostile {
-    fn detect(_seen: sessions::Caller) -> Result<Option<sessions::Detection>, Error> {
+    fn detect(seen: sessions::Caller) -> Result<Option<sessions::Detection>, Error> {
+        if seen.meta.as_deref() == Some("sleep") {
+            std::thread::sleep(std::time::Duration::from_secs(3600));
+        }
         Ok(None)
     }
 

@@ -123,12 +123,37 @@ pub(super) fn agree(context: &Context, question: &Question, said: &Said) -> Resu
                 (given, asked) if given == asked => "all of this".to_owned(),
                 (given, asked) => format!("{given} of these {asked}"),
             };
-            context.printer.on_standard_error(&format!("Install {} and give it {what}? [y/N] ", question.adapter));
+            let how = if count > 1 { "y/N, or the names of those to give" } else { "y/N" };
+            context.printer.on_standard_error(&format!("Install {} and give it {what}? [{how}] ", question.adapter));
             let mut answer = String::new();
             io::stdin().lock().read_line(&mut answer).map_err(StreamError::Input)?;
-            Ok(is_yes(&answer).then_some(consent))
+            agreed(&answer, consent, question).map_err(|refusal| refused(question, &refusal))
         }
         Course::Refuse(refusal) => Err(refused(question, &refusal)),
+    }
+}
+
+/// What the user's answer gives: all, nothing, or what it names.
+fn agreed(answer: &str, consent: Consent, question: &Question) -> Result<Option<Consent>, Refusal> {
+    if is_yes(answer) {
+        return Ok(Some(consent));
+    }
+    let named: BTreeSet<String> =
+        answer.split([' ', ',', '\t', '\n', '\r']).filter(|word| !word.is_empty()).map(str::to_owned).collect();
+    if named.is_empty() || named.iter().all(|word| ["n", "no"].contains(&word.to_ascii_lowercase().as_str())) {
+        return Ok(None);
+    }
+    let takes_name = |grant: &String| grant == REPLACES_BUILT_IN && consent.replaces_built_in;
+    if let Some(stray) = named.iter().find(|grant| !consent.grants.contains(*grant) && !takes_name(grant)) {
+        return Err(Refusal::NotAsked(stray.clone()));
+    }
+    let replaces_built_in = named.iter().any(takes_name);
+    match question.claims.first() {
+        Some((name, owner)) if !replaces_built_in => Err(Refusal::Replaces(name.clone(), owner)),
+        Some(_) | None => {
+            let grants = named.into_iter().filter(|grant| grant != REPLACES_BUILT_IN).collect();
+            Ok(Some(Consent { grants, replaces_built_in }))
+        }
     }
 }
 
@@ -225,6 +250,39 @@ mod tests {
         check("--yes replaces-built-in", Nobody, &[], &asks, "NotAsked(\"replaces-built-in\")");
         check("--yes", Nobody, &[], &[], "give \"\"");
         check("", Nobody, &[], &[], "Unasked");
+    }
+
+    #[test]
+    fn a_user_can_agree_to_a_part() {
+        let question = |claims: &[(&str, &'static str)]| Question {
+            adapter: "toy".to_owned(),
+            asks: ["notices", "roots.config"].map(|name| (name.to_owned(), "something".to_owned())).to_vec(),
+            claims: claims.iter().map(|(name, owner)| ((*name).to_owned(), *owner)).collect(),
+        };
+        let check = |answer: &str, claims: &[(&str, &'static str)], expected: &str| {
+            let all = ["notices", "roots.config"].map(str::to_owned).into();
+            let consent = Consent { grants: all, replaces_built_in: !claims.is_empty() };
+            let told = match agreed(answer, consent, &question(claims)) {
+                Ok(Some(consent)) => {
+                    let name = if consent.replaces_built_in { " and the name" } else { "" };
+                    format!("{}{name}", consent.grants.into_iter().collect::<Vec<_>>().join(" "))
+                }
+                Ok(None) => "nothing".to_owned(),
+                Err(refusal) => format!("{refusal:?}"),
+            };
+            assert_eq!(told, expected, "{answer}");
+        };
+        let claims = [("claude", "claude-code")];
+        check("y\n", &[], "notices roots.config");
+        check("roots.config\n", &[], "roots.config");
+        check("roots.config, notices\n", &[], "notices roots.config");
+        check("\n", &[], "nothing");
+        check("No\n", &[], "nothing");
+        check("roots.other\n", &[], "NotAsked(\"roots.other\")");
+        check("y notices\n", &[], "NotAsked(\"y\")");
+        check("replaces-built-in\n", &[], "NotAsked(\"replaces-built-in\")");
+        check("notices\n", &claims, "Replaces(\"claude\", \"claude-code\")");
+        check("notices replaces-built-in\n", &claims, "notices and the name");
     }
 
     #[test]

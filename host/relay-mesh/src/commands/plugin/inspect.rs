@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::errors;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::render::{Show, printable};
+use crate::render::{Show, printable_line};
 use crate::setup::shapes::GrantLine;
 use crate::shapes::rfc3339;
 
@@ -169,8 +169,8 @@ struct InstalledLine {
 
 impl Show for Portrait {
     fn text(&self) -> String {
-        let mut lines = vec![format!("{} {}: {}", self.name, self.version, self.title)];
-        let mut line = |head: &str, text: String| lines.push(format!("{head:<12}{text}"));
+        let mut lines = vec![printable_line(&format!("{} {}: {}", self.name, self.version, self.title))];
+        let mut line = |head: &str, text: String| lines.push(printable_line(&format!("{head:<12}{text}")));
         match &self.installed {
             Some(installed) => {
                 line("source", format!("installed from {} at {}", installed.from, installed.at));
@@ -215,7 +215,7 @@ impl Show for Portrait {
         if self.replaces_built_in {
             line("", format!("given   {}", adapters::grants::REPLACES_BUILT_IN));
         }
-        printable(&lines.join("\n"))
+        lines.join("\n")
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let shelf = shelf(&open)?;
-    let package = package::read(context, &args.path)?;
+    let package = open.adapters.beside_others(package::read(context, &args.path)?);
     let name = package.manifest.name.as_str();
     order::version(name, &package.manifest.version)?;
     // A damaged record is no reason to refuse: installing again repairs it.
@@ -70,7 +70,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         claims: open.adapters.built_in_claims(&package.manifest),
     };
     if context.printer.format() == Format::Text {
-        context.printer.data(&package::words(&examined, &question, "it asks to be able to"))?;
+        context.printer.data(&package::words(&open, &examined, &question, "it asks to be able to"))?;
     }
     let Some(consent) = agree(context, &question, &args.said)? else {
         context.printer.say("Nothing was installed.");

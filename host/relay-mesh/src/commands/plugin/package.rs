@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use adapters::manifest::Manifest;
 use adapters::{Examination, Package, PackageError};
 use mesh::ports::harness::HarnessError;
 
@@ -11,7 +12,7 @@ use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::render::printable;
+use crate::render::printable_line;
 
 /// Reads a package from a file or a folder.
 pub(super) fn read(context: &Context, path: &Path) -> Result<Package, CommandError> {
@@ -61,13 +62,14 @@ pub(super) fn unusable(file: &Path, error: HarnessError) -> CommandError {
 }
 
 /// Says what the adapter is and what it would be able to do.
-pub(super) fn words(examined: &Examination, question: &Question, heading: &str) -> String {
+pub(super) fn words(open: &Open, examined: &Examination, question: &Question, heading: &str) -> String {
     let manifest = &examined.manifest;
+    // Quoted, as everything that its author wrote: none of it can pass for our own words.
     let mut lines = vec![format!(
-        "{} {} ({}), {}, digest {}",
-        manifest.title,
-        manifest.version,
+        "{} {}, which its author calls \"{}\", {}, digest {}",
         manifest.name,
+        manifest.version,
+        manifest.title,
         size(examined.size),
         &examined.digest.to_string()[..16]
     )];
@@ -75,11 +77,14 @@ pub(super) fn words(examined: &Examination, question: &Question, heading: &str) 
     let named = |what: &str, names: &[String]| match names {
         [] => None,
         names if names.iter().any(|name| name == "*") => Some(format!("it is asked about every MCP client's {what}")),
-        names => Some(format!("it is asked about MCP clients whose {what} is {}", names.join(" or "))),
+        names => Some(format!("it is asked about MCP clients whose {what} is {}", quoted(names))),
     };
+    if !manifest.aliases.is_empty() {
+        lines.push(format!("it also answers to the name {}", quoted(&manifest.aliases)));
+    }
     lines.extend(named("name", &matched.clients));
     if !matched.environment.is_empty() {
-        lines.push(format!("it is asked about processes with the variable {}", matched.environment.join(" or ")));
+        lines.push(format!("it is asked about processes with the variable {}", quoted(&matched.environment)));
     }
     if question.asks.is_empty() && question.claims.is_empty() {
         lines.push("it asks for nothing".to_owned());
@@ -90,18 +95,35 @@ pub(super) fn words(examined: &Examination, question: &Question, heading: &str) 
     let claimed = question.claims.iter().map(|_| replaces);
     let names = question.asks.iter().map(|(name, _)| name.as_str()).chain(claimed);
     let width = names.map(|name| name.chars().count()).max().unwrap_or_default();
-    lines.extend(question.asks.iter().map(|(name, allows)| format!("  {name:<width$}  {allows}")));
+    for (name, allows) in &question.asks {
+        lines.push(format!("  {name:<width$}  {allows}"));
+        lines.extend(now(open, manifest, name).map(|place| format!("  {:<width$}  now {place}", "")));
+    }
     for (claimed, owner) in &question.claims {
         lines.push(format!(
             "  {replaces:<width$}  answer to the name `{claimed}`, in place of the built-in adapter `{owner}`"
         ));
     }
     lines.push(format!(
-        "It runs in a sandbox: it reaches nothing else, and writes nothing itself. One call may take {} ms of a \
-         processor and {} MB of memory.",
+        "It runs in a sandbox, with what you grant of this and nothing else. It sees the mail of its harness's sessions. \
+         One call may take {} ms of a processor and {} MB of memory.",
         manifest.limits.guest_ms, manifest.limits.memory_mb
     ));
-    printable(&lines.join("\n"))
+    if !manifest.asks.programs.is_empty() || !manifest.asks.runs.is_empty() {
+        lines.push("A program that it runs is in no sandbox: it can do what you can.".to_owned());
+    }
+    lines.iter().map(|line| printable_line(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Where a root with variables leads now: `${HOME:-~/.toad}` is the whole home.
+fn now(open: &Open, manifest: &Manifest, grant: &str) -> Option<String> {
+    let root = manifest.asks.roots.get(grant.strip_prefix("roots.")?)?;
+    let place = adapters::template::fill_path(&root.path, open.adapters.surroundings()).ok()?;
+    root.path.contains("${").then(|| place.display().to_string())
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
 }
 
 pub(super) fn size(bytes: u64) -> String {

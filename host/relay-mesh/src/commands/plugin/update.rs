@@ -42,7 +42,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     else {
         return Err(absent(name, &args.path));
     };
-    let package = package::read(context, &args.path)?;
+    let package = open.adapters.beside_others(package::read(context, &args.path)?);
     if package.manifest.name != name {
         return Err(CommandError::usage(
             &format!("`{}` is the adapter `{}` and not `{name}`", args.path.display(), package.manifest.name),
@@ -70,7 +70,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let carried = carry(&open.adapters, name, &given, &package);
     if context.printer.format() == Format::Text {
         let heading = "it asks to be able to, beyond what it asked before";
-        context.printer.data(&package::words(&examined, &carried.question, heading))?;
+        context.printer.data(&package::words(&open, &examined, &carried.question, heading))?;
     }
     let consent = if carried.question.asks.is_empty() && carried.question.claims.is_empty() {
         // There is no new request, so the user is not asked.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use mesh::ports::candidate::Candidate;
 use mesh::ports::harness::{
     About, Delivered, Finding, Harness, HarnessError, Harnesses, HookCall, HookHost, Mail, Occasion,
     OptionalInterfaces, Plan, Reply, Route, Setup,
@@ -165,7 +166,7 @@ impl Harnesses for Only {
         Ok((name == NAME).then(|| Arc::clone(&self.0) as Arc<dyn Harness>))
     }
 
-    async fn candidates(&self, _: &Caller) -> Vec<Arc<dyn Harness>> {
+    async fn candidates(&self, _: &Caller) -> Vec<Candidate> {
         Vec::new()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bench::Failure;
 use mesh::names::AgentName;
+use mesh::ports::candidate::Candidate;
 use mesh::ports::harness::{Harness, HarnessError, Harnesses};
 use mesh::ports::machine::{Instant, Machine, Process};
 use mesh::sessions::{Call, Caller, Principal};
@@ -131,7 +132,7 @@ impl Harnesses for NoHarnesses {
         Ok(None)
     }
 
-    async fn candidates(&self, _: &Caller) -> Vec<Arc<dyn Harness>> {
+    async fn candidates(&self, _: &Caller) -> Vec<Candidate> {
         Vec::new()
     }
 }

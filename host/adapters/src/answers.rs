@@ -1,0 +1,201 @@
+//! What an adapter may say to a harness through a hook. A reply is put together from the host's texts and from words of
+//! the manifest: each place in it is declared there under a kind, and each kind is a grant. What is not declared, or not
+//! granted, does not reach the harness.
+//!
+//! ```toml
+//! [grants.answers.context]             # the mesh's texts for the model: mail, protocol, the wake file's path
+//! fields = ["hookSpecificOutput.additionalContext", "hookSpecificOutput.watchPaths.*"]
+//! words = ["hookSpecificOutput.hookEventName=SessionStart|PostToolUse"]
+//!
+//! [grants.answers.refuse]              # an edit that the mesh refuses
+//! fields = ["stderr"]                  # plain text, as is `stdout`
+//! exit-code = 2
+//!
+//! [grants.answers.ticket]              # the mesh's proof, added to a tool's arguments
+//! fields = ["updated_input"]
+//!
+//! [grants.answers.allow]               # approves what the harness asks its user about
+//! words = ["permission=allow"]
+//!
+//! [grants.answers.stop]                # stops the harness or a turn of its own accord
+//! words = ["continue=false"]
+//!
+//! [grants.answers]
+//! own-words = true                     # text of its own, beside the mesh's
+//! ```
+//!
+//! A path is the names of the fields of the JSON object on standard output, with `*` for each item of an array.
+
+mod check;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use toml::Spanned;
+
+pub(crate) use check::{Excess, HostTexts, check, fitting_protocol};
+
+/// A kind of thing that an answer to a hook may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AnswerKind {
+    /// Puts the mesh's texts before the model.
+    Context,
+    /// Refuses an edit that the mesh refuses.
+    Refuse,
+    /// Adds the mesh's proof to a tool's arguments.
+    Ticket,
+    /// Approves what the harness asks its user about.
+    Allow,
+    /// Stops the harness, or a turn, of its own accord.
+    Stop,
+}
+
+impl AnswerKind {
+    const ALL: [AnswerKind; 5] =
+        [AnswerKind::Context, AnswerKind::Refuse, AnswerKind::Ticket, AnswerKind::Allow, AnswerKind::Stop];
+
+    fn name(self) -> &'static str {
+        match self {
+            AnswerKind::Context => "context",
+            AnswerKind::Refuse => "refuse",
+            AnswerKind::Ticket => "ticket",
+            AnswerKind::Allow => "allow",
+            AnswerKind::Stop => "stop",
+        }
+    }
+
+    /// The grant's name.
+    pub(crate) fn grant(self) -> String {
+        format!("answers.{}", self.name())
+    }
+
+    /// The kind of a grant's second part.
+    pub(crate) fn named(name: &str) -> Option<AnswerKind> {
+        AnswerKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    fn allows(self) -> &'static str {
+        match self {
+            AnswerKind::Context => "put the mesh's own texts before the model, in answers to the harness's hooks",
+            AnswerKind::Refuse => "refuse the edits that the mesh refuses, in answers to hooks",
+            AnswerKind::Ticket => {
+                "add the mesh's proof of who calls to the arguments of a tool, and change nothing else in them"
+            }
+            AnswerKind::Allow => "approve actions in your place: what the harness would ask you about happens unasked",
+            AnswerKind::Stop => "stop the harness, a tool or a turn, of its own accord",
+        }
+    }
+}
+
+/// The grant to say something of one's own.
+pub(crate) const OWN_WORDS: &str = "answers.own-words";
+
+/// What the answers of one kind may hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// Where the host's texts may be.
+    pub fields: BTreeSet<String>,
+    /// Fixed words that may be at a place.
+    pub words: BTreeMap<String, BTreeSet<String>>,
+    /// The exit code with which the hook may end.
+    pub exit_code: Option<u8>,
+}
+
+/// What answers to hooks may hold, by kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// The kinds that the manifest requests.
+    pub kinds: BTreeMap<AnswerKind, Answer>,
+    /// Whether it requests to say something of its own.
+    pub own_words: bool,
+}
+
+impl Answers {
+    /// The grants for them, in plain words.
+    pub(crate) fn words(&self) -> Vec<(String, String)> {
+        let kinds = self.kinds.iter().map(|(kind, answer)| (kind.grant(), format!("{}{answer}", kind.allows())));
+        let own = self.own_words.then(|| {
+            let told = "put text of its own before the model, which no other agent and not the mesh has written";
+            (OWN_WORDS.to_owned(), told.to_owned())
+        });
+        kinds.chain(own).collect()
+    }
+}
+
+impl std::fmt::Display for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut places: Vec<String> = self.fields.iter().map(|field| format!("`{field}`")).collect();
+        places.extend(self.words.iter().map(|(path, values)| {
+            format!("`{path}={}`", values.iter().map(String::as_str).collect::<Vec<_>>().join("|"))
+        }));
+        places.extend(self.exit_code.map(|code| format!("exit code {code}")));
+        if places.is_empty() { Ok(()) } else { write!(f, " ({})", places.join(", ")) }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct RawAnswers {
+    context: Option<Spanned<RawAnswer>>,
+    refuse: Option<Spanned<RawAnswer>>,
+    ticket: Option<Spanned<RawAnswer>>,
+    allow: Option<Spanned<RawAnswer>>,
+    stop: Option<Spanned<RawAnswer>>,
+    #[serde(default)]
+    own_words: bool,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct RawAnswer {
+    #[serde(default)]
+    fields: BTreeSet<String>,
+    #[serde(default)]
+    words: Vec<String>,
+    exit_code: Option<u8>,
+}
+
+/// Why a manifest's answers are wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidAnswer {
+    /// A word has another shape.
+    #[error("`{0}` is not `path=word`")]
+    NotAWord(String),
+    /// A word approves something, under a kind that does not say so.
+    #[error("`{0}` approves something: it belongs under `answers.allow`")]
+    Approves(String),
+    /// Texts of the host are no approval and no stop.
+    #[error("`answers.{0}` holds fixed words alone, and no fields")]
+    NoFields(&'static str),
+}
+
+impl RawAnswers {
+    pub(crate) fn parse(self) -> Result<Answers, (std::ops::Range<usize>, InvalidAnswer)> {
+        let RawAnswers { context, refuse, ticket, allow, stop, own_words } = self;
+        let mut kinds = BTreeMap::new();
+        for (kind, raw) in AnswerKind::ALL.into_iter().zip([context, refuse, ticket, allow, stop]) {
+            let Some(raw) = raw else { continue };
+            let span = raw.span();
+            kinds.insert(kind, raw.into_inner().parse(kind).map_err(|error| (span, error))?);
+        }
+        Ok(Answers { kinds, own_words })
+    }
+}
+
+impl RawAnswer {
+    fn parse(self, kind: AnswerKind) -> Result<Answer, InvalidAnswer> {
+        if matches!(kind, AnswerKind::Allow | AnswerKind::Stop) && !self.fields.is_empty() {
+            return Err(InvalidAnswer::NoFields(kind.name()));
+        }
+        let mut words: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for word in self.words {
+            let split = word.split_once('=').filter(|(path, values)| !path.is_empty() && !values.is_empty());
+            let (path, values) = split.ok_or_else(|| InvalidAnswer::NotAWord(word.clone()))?;
+            if kind != AnswerKind::Allow && values.split('|').any(|value| check::approves(path, value)) {
+                return Err(InvalidAnswer::Approves(word));
+            }
+            words.entry(path.to_owned()).or_default().extend(values.split('|').map(str::to_owned));
+        }
+        Ok(Answer { fields: self.fields, words, exit_code: self.exit_code.filter(|code| *code != 0) })
+    }
+}
