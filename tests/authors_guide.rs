@@ -76,7 +76,14 @@ fn passes_and_installs(language: &str, build: impl FnOnce(&Author<'_>) -> String
     let report = succeeded(&author.run(&[&relay, "plugin", "test", "adapter.wasm", "--fixtures", "fixtures"]));
     assert!(report.contains("\npassed: "), "{report}");
 
-    let grants = ["roots.config", "roots.project", "environment.TOAD_SESSION", "programs.version"];
+    let grants = [
+        "roots.config",
+        "roots.project",
+        "environment.TOAD_SESSION",
+        "programs.version",
+        "answers.context",
+        "answers.refuse",
+    ];
     let consent = grants.into_iter().flat_map(|grant| ["--grant", grant]);
     let install: Vec<&str> =
         [&*relay, "plugin", "install", "adapter.wasm", "--yes"].into_iter().chain(consent).collect();

@@ -142,7 +142,7 @@ fn closed_while_mail_waits(client: Client) {
     seat.terminal.close();
     close.send(()).expect("the model waits for it");
     seat.reopen(&session);
-    seat.reads_its_mail();
+    seat.terminal.type_line("Good morning");
     model.wait_for_news("Before you go");
     seat.settles(&model);
     DeliveryHistory::up_to(&stage, &id, "shown");

@@ -281,7 +281,7 @@ fn what_a_catalog_finds_is_what_a_plain_scan_finds() {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
     let server = Arc::new(NatsServer::start());
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(24);
+    let cases = 24;
     let mut runner =
         TestRunner::new(Config { cases, max_shrink_iters: 64, failure_persistence: None, ..Config::default() });
     let outcome = runner.run(&deeds(), |deeds| {

@@ -298,11 +298,12 @@ impl MeshHookHost<'_> {
         })
     }
 
-    /// No mail while the session waits for its user: for an answer, or for a prompt after they have stopped it.
+    /// No mail while the session waits for its user: for an answer, for a prompt after they have stopped it, or for them
+    /// to open it again.
     fn may_show(&self, record: &SessionRecord, reading: &Reading) -> bool {
         let core = &self.mesh.core;
         let stopped = record.stopped_until(core.machine.now(), core.limits.after_stop).is_some();
-        record.activity != Activity::NeedsInput && (reading.attended || !stopped)
+        record.activity != Activity::NeedsInput && (reading.attended || !stopped) && !record::is_left(core, record)
     }
 
     /// Why the edits of this hook must be refused. Stores mere advice for the next reply that can show it.

@@ -16,8 +16,8 @@ use crate::messages::inbox::Inbox;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::{DeliveryStatus, Event, HandOver};
 use crate::names::{AgentName, MessageId};
+use crate::sessions::SessionRef;
 use crate::sessions::record;
-use crate::sessions::{Activity, SessionRef};
 
 /// Records that a hook's answer with leased messages was written out.
 pub(crate) async fn hand_over(core: &Core, lease: &Lease, session: &SessionRef, route: &str) -> Result<(), StoreError> {
@@ -85,7 +85,7 @@ async fn reclaim(core: &Core, agent: &AgentName, handed: &BTreeMap<MessageId, Ha
     let mut lost: BTreeMap<&str, Vec<MessageId>> = BTreeMap::new();
     for (id, handed) in handed {
         let reason = match record::session_record(core, &handed.session).await? {
-            Some(record) if record::activity(core, &record) != Activity::Ended => {
+            Some(record) if !record::has_ended(core, &record) => {
                 let moved = own.as_ref().is_some_and(|own| *own != handed.session) && record.parent.is_none();
                 moved.then_some("the agent moved to another session before a model request held it")
             }

@@ -77,11 +77,20 @@ pub(crate) async fn session(core: &Core, session: &SessionRef) -> Result<Option<
 
 /// A session's activity, by its record, its process and its terminal.
 pub(crate) fn activity(core: &Core, record: &SessionRecord) -> Activity {
-    match record.process {
-        Some(process) if !core.machine.lives(process) => Activity::Ended,
-        Some(_) | None if screens::is_unseen(core, record) && !core.limits.background => Activity::Ended,
-        Some(_) | None => record.activity,
+    match has_ended(core, record) || is_left(core, record) {
+        true => Activity::Ended,
+        false => record.activity,
     }
+}
+
+/// Whether a session has ended, by its record and its process. One that its user has left may still finish its turn.
+pub(crate) fn has_ended(core: &Core, record: &SessionRecord) -> bool {
+    record.activity == Activity::Ended || record.process.is_some_and(|process| !core.machine.lives(process))
+}
+
+/// Whether nobody has a session on screen, and its user lets none work in the background.
+pub(crate) fn is_left(core: &Core, record: &SessionRecord) -> bool {
+    !core.limits.background && screens::is_unseen(core, record)
 }
 
 /// The record of exactly this session.

@@ -61,8 +61,7 @@ impl Mesh {
         for session in &open {
             let Some(before) = record::session_record(core, session).await? else { continue };
             // One that is merely on no screen has not been opened again: its client goes on with it.
-            let died = before.process.is_some_and(|process| !core.machine.lives(process));
-            if before.agent.is_none() || !(before.activity == Activity::Ended || died) {
+            if before.agent.is_none() || !record::has_ended(core, &before) {
                 continue;
             }
             let session = Session { process: Some(client), ..bare(session, None) };

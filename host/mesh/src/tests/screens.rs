@@ -35,6 +35,7 @@ async fn a_session_whose_terminal_was_closed_is_offline() {
     assert_eq!(presence(&world, "alice").await, "offline: nobody has it on screen");
     let id = world.say("alice", "do it").await;
     assert_eq!(world.history(id).await, "stored", "nobody was notified");
+    assert_eq!(world.shown("s1", "stop").await, "", "its turn ends unseen");
     // Its user opens it in another terminal, and types.
     world.machine.start_terminal(12, &[]);
     assert_eq!(world.shown("s1", "prompt").await, "do it");
@@ -48,7 +49,9 @@ async fn what_a_session_was_given_as_it_was_opened_again_stays_given() {
     world.machine.kill(11);
     world.say("alice", "do it").await;
     world.machine.start_terminal(12, &[]);
-    assert_eq!(world.shown("s1", "resume").await, "do it");
+    world.hook("s1", "resume").await;
+    assert!(presence(&world, "alice").await.starts_with("idle: waits"));
+    assert_eq!(world.shown("s1", "tool").await, "do it");
     assert_eq!(world.shown("s1", "tool").await, "");
 }
 
