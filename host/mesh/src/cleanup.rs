@@ -222,6 +222,9 @@ fn is_over(core: &Core, command: &Command, now: Instant) -> bool {
 /// Deletes the segments of the event log that hold only old events.
 async fn retire_event_log(core: &Core, how: (DryRun, &dyn DataFiles), tally: &mut Tally) -> Result<usize, StoreError> {
     let log = keys::global();
+    if how.0 == DryRun::No {
+        core.shared.index(&log).await?;
+    }
     let keep_from = retention::keep_from(core, core.limits.keep);
     let is_old = |entry: &[u8]| retention::is_before(entry, keep_from);
     let old = old::old_part(core.shared.as_ref(), &log, keep_from, None, is_old).await?;

@@ -189,7 +189,7 @@ pub(crate) async fn seek(connection: &Connection, log: &Key, time: u64) -> Resul
         return begins(connection, log, time).await;
     };
     let place_of_catalog = &place_of_catalog;
-    let (begin, mut found) =
+    let (begin, found) =
         tokio::try_join!(begins(connection, log, time), cataloguing::read(connection, place_of_catalog))?;
     let from = place(begin).0;
     // By the server's clock, all that is sought is after the catalog, or some of it before.
@@ -198,12 +198,38 @@ pub(crate) async fn seek(connection: &Connection, log: &Key, time: u64) -> Resul
     {
         return Ok(begin);
     }
-    let mut messages = Messages::at(connection, log, &place_of_catalog.log_subject, 1).await?;
-    let first = messages.next(found.catalog.as_ref().map_or(from, |catalog| catalog.last.sequence)).await?;
-    found.catalog = found.catalog.filter(|catalog| cataloguing::holds(catalog.last, first.as_ref()));
+    let found = checked(connection, log, place_of_catalog, found).await?;
     let Some(growing) = Growing::of(connection, log, place_of_catalog, found, from) else { return Ok(begin) };
     let catalog = if place_of_catalog.is_ours { grow(connection, log, growing).await? } else { growing.catalog };
     Ok(if catalog.is_empty() { begin } else { position(catalog.begins(time), 0) })
+}
+
+/// See [`store::Store::index`]: the catalog of the whole log, if this machine writes it.
+pub(crate) async fn index(connection: &Connection, log: &Key) -> Result<(), StoreError> {
+    let Some(place) = cataloguing::place_of(connection, log).await?.filter(|place| place.is_ours) else {
+        return Ok(());
+    };
+    let mut found = cataloguing::read(connection, &place).await?;
+    found.catalog = found.catalog.filter(|catalog| catalog.from == 0);
+    let found = checked(connection, log, &place, found).await?;
+    if let Some(growing) = Growing::of(connection, log, &place, found, 0) {
+        grow(connection, log, growing).await?;
+    }
+    Ok(())
+}
+
+/// A catalog as it was read; without it if it is not of this log as it is now.
+async fn checked(
+    connection: &Connection,
+    log: &Key,
+    place: &CatalogPlace,
+    found: FoundCatalog,
+) -> Result<FoundCatalog, StoreError> {
+    let Some(catalog) = found.catalog else { return Ok(found) };
+    let mut messages = Messages::at(connection, log, &place.log_subject, 1).await?;
+    let last = messages.next(catalog.last.sequence).await?;
+    let is_of_it = cataloguing::holds(catalog.last, last.as_ref());
+    Ok(FoundCatalog { catalog: is_of_it.then_some(catalog), ..found })
 }
 
 /// Reads what comes after a catalog, writes the catalog, and returns it.

@@ -128,6 +128,10 @@ impl Store for NatsStore {
         }
     }
 
+    async fn index(&self, log: &Key) -> Result<(), StoreError> {
+        finding::index(&self.connection, log).await
+    }
+
     async fn end(&self, log: &Key) -> Result<Position, StoreError> {
         logs::end(&self.connection, log).await
     }

@@ -195,15 +195,17 @@ async fn happens(deeds: Vec<Deed>) -> TestCaseResult {
             Deed::Cut(which, to) => {
                 if let Some(path) = pick(which) {
                     let bytes = fs::read(&path).expect("read");
-                    fs::write(&path, &bytes[..to.index(bytes.len())]).expect("cut");
+                    fs::write(&path, &bytes[..to.index(bytes.len() + 1)]).expect("cut");
                 }
             }
             Deed::Flip(which, at) => {
                 if let Some(path) = pick(which) {
                     let mut bytes = fs::read(&path).expect("read");
-                    let at = at.index(bytes.len());
-                    bytes[at] ^= 0x10;
-                    fs::write(&path, bytes).expect("changed");
+                    if !bytes.is_empty() {
+                        let at = at.index(bytes.len());
+                        bytes[at] ^= 0x10;
+                        fs::write(&path, bytes).expect("changed");
+                    }
                 }
             }
             Deed::Swap(one, other) => {

@@ -28,10 +28,10 @@ pub(crate) struct Traces {
     pub(crate) told: Option<Activity>,
 }
 
-/// Whether somebody has a session on screen.
+/// Whether a session is on a screen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unseen {
-    /// Somebody may have it on screen.
+    /// It may be, or that is not known.
     #[default]
     No,
     /// Its terminal was closed, or shows another session: it is offline.
@@ -159,8 +159,8 @@ async fn traces_beside(
     };
     let process_runs = record.as_ref().and_then(|record| record.process).map(|process| core.machine.lives(process));
     let unseen = match &record {
-        Some(record) if screens::is_unseen(core, record) && core.limits.background => Unseen::Background,
-        Some(record) if screens::is_unseen(core, record) => Unseen::Offline,
+        Some(record) if record::is_left(core, record) => Unseen::Offline,
+        Some(record) if screens::is_unseen(core, record) => Unseen::Background,
         Some(_) | None => Unseen::No,
     };
     // Hooks note a session's signs of life in its record. Heartbeats are written only for agents without a session

@@ -30,7 +30,7 @@ use crate::reservations::edits;
 use crate::reservations::edits::EditAdvice;
 use crate::sessions::identify::bare;
 use crate::sessions::record;
-use crate::sessions::screens::{self, Sighting};
+use crate::sessions::screens::{self, ShownBy};
 use crate::sessions::ticket;
 use crate::sessions::{Activity, SessionRecord, SessionRef};
 use crate::{Enveloped, Mesh, envelope};
@@ -229,13 +229,13 @@ impl MeshHookHost<'_> {
         for event in &reading.events {
             self.apply(event, reading).await?;
         }
-        let sighting = match reading.occasion {
-            _ if reading.attended => Some(Sighting::Prompt),
-            Some(Occasion::Start | Occasion::Resume) => Some(Sighting::Opened),
+        let shown_by = match reading.occasion {
+            _ if reading.attended => Some(ShownBy::Prompt),
+            Some(Occasion::Start | Occasion::Resume) => Some(ShownBy::Opened),
             Some(Occasion::Registration | Occasion::Compaction) | None => None,
         };
-        if let (Some(sighting), Some(session)) = (sighting, &self.speaker) {
-            screens::note(&mesh.core, &self.adapter.traces(), session, sighting).await?;
+        if let (Some(shown_by), Some(session)) = (shown_by, &self.speaker) {
+            screens::note(&mesh.core, &self.adapter.traces(), session, shown_by).await?;
         }
         if let (true, Some(session)) = (reading.ends_turn(), &self.speaker) {
             // A turn that ended by itself began after the stop, or the stop was none.

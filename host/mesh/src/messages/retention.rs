@@ -58,6 +58,9 @@ async fn retire_of(
     }
     if dry_run == DryRun::No {
         expire(core, inboxes, name).await?;
+        for log in [keys::inbox(name), keys::receipts(name), keys::sent(name)] {
+            core.shared.index(&log).await?;
+        }
     }
     let log = keys::inbox(name);
     let needed = needed_from(core, inboxes, name).await?;

@@ -11,7 +11,7 @@ use crate::agents::remote_presence;
 use crate::ports::harness::Harness;
 use crate::sessions::identify::bare;
 use crate::sessions::record;
-use crate::sessions::screens::{self, Sighting};
+use crate::sessions::screens::{self, ShownBy};
 use crate::sessions::{Activity, Caller, ConnectionId, Session, SessionRef};
 
 /// When to look, after our server was started: the client opens the record a little before or after that, and may still
@@ -66,7 +66,7 @@ impl Mesh {
             }
             let session = Session { process: Some(client), ..bare(session, None) };
             let record = record::observe(core, &harness.about().harness, &session, Some(Activity::Idle)).await?;
-            screens::note(core, &traces, &record.session, Sighting::Opened).await?;
+            screens::note(core, &traces, &record.session, ShownBy::Opened).await?;
             let Some(agent) = record::own_agent(core, &record).await? else { continue };
             reopened.insert(record.session.clone());
             remote_presence::tell_of_session(core, &record.session).await;

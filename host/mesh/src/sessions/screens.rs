@@ -16,7 +16,7 @@ use crate::storage::records::{self, Next};
 
 /// What shows that a session is on screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sighting {
+pub(crate) enum ShownBy {
     /// Its user typed in it.
     Prompt,
     /// It was opened again.
@@ -36,7 +36,7 @@ pub(crate) async fn note(
     core: &Core,
     traces: &ClientTraces,
     session: &SessionRef,
-    by: Sighting,
+    by: ShownBy,
 ) -> Result<(), StoreError> {
     let Some(program) = &traces.terminal else { return Ok(()) };
     let terminals = core.machine.terminals(program);
@@ -50,7 +50,7 @@ pub(crate) async fn note(
         .filter(|other| other.screens.is_some())
         .collect();
     let taken: Vec<Process> = others.iter().filter_map(only_screen).collect();
-    let before = own.screens.as_deref().filter(|_| by == Sighting::Prompt).unwrap_or_default();
+    let before = own.screens.as_deref().filter(|_| by == ShownBy::Prompt).unwrap_or_default();
     let screens = candidates(&terminals, &own, before, &taken);
     if let [screen] = screens.as_slice() {
         // Whatever it showed before, it shows this session now.

@@ -97,6 +97,10 @@ impl Store for Counted {
         self.store.lowest_term(log).await
     }
 
+    async fn index(&self, log: &Key) -> Result<(), StoreError> {
+        self.store.index(log).await
+    }
+
     async fn end(&self, log: &Key) -> Result<Position, StoreError> {
         self.store.end(log).await
     }

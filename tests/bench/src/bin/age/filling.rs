@@ -264,6 +264,9 @@ impl Writer<'_> {
         }
         put(&*self.stores.shared, &of_agent(0, "heartbeat")?, records::heartbeat(end).as_bytes()).await?;
         self.write().await?;
+        // As the daily cleanups of that time have done.
+        let logs = self.inboxes.iter().chain(&self.receipts).chain(&self.sent).chain([&self.global]);
+        try_join_all(logs.map(|log| self.stores.shared.index(&log.log))).await?;
         Ok(self.samples)
     }
 }
