@@ -49,7 +49,7 @@ pub(crate) fn objection(asker: &Asker, root: &str, place: &Path, surroundings: &
         if home.starts_with(&place) {
             return Some("it is your whole home, or holds it".to_owned());
         }
-        if !place.starts_with(&home) && is_anothers_home(&place, &home) {
+        if !place.starts_with(&home) && is_foreign_home(&place, &home) {
             return Some("it is somebody else's home".to_owned());
         }
     }
@@ -89,7 +89,7 @@ impl Private {
     }
 }
 
-fn is_anothers_home(place: &Path, own: &Path) -> bool {
+fn is_foreign_home(place: &Path, own: &Path) -> bool {
     let owner = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.uid());
     if place.starts_with("/root") {
         return !own.starts_with("/root");
