@@ -144,7 +144,7 @@ const FIRST_LOOK_BACK: u64 = 256;
 const ENOUGH: usize = 16 * 1024;
 
 /// Reads the last entries before a position. A server has no way to read backwards, so this reads forwards from ever
-/// further back until it has some.
+/// further back until it has some: as far as the entries found so far lie apart.
 pub(crate) async fn read_back(
     connection: &Connection,
     log: &Key,
@@ -152,8 +152,17 @@ pub(crate) async fn read_back(
     limit: usize,
 ) -> Result<Batch, StoreError> {
     let mut last = Batch { next: before, ..Batch::default() };
-    let (mut end, mut span) = (place(before).0 + 1, FIRST_LOOK_BACK);
-    while end > 0 && last.entries.iter().map(|entry| entry.bytes.len()).sum::<usize>() < limit.clamp(1, ENOUGH) {
+    let after = place(before).0 + 1;
+    let (mut end, mut span) = (after, FIRST_LOOK_BACK);
+    loop {
+        let found = last.entries.iter().map(|entry| entry.bytes.len()).sum::<usize>();
+        let wanted = limit.clamp(1, ENOUGH);
+        if end == 0 || found >= wanted {
+            break;
+        }
+        if end < after {
+            span = next_look_back((after - end, found), wanted, span);
+        }
         let start = end.saturating_sub(span);
         let upto = before.min(position(end, 0));
         let (mut earlier, mut from) = (Batch::default(), position(start, 0));
@@ -169,11 +178,22 @@ pub(crate) async fn read_back(
         earlier.entries.append(&mut last.entries);
         earlier.damage.append(&mut last.damage);
         (last.entries, last.damage) = (earlier.entries, earlier.damage);
-        (end, span) = (start, span.saturating_mul(8));
+        end = start;
     }
     last.at_end = !backend::keep_last(&mut last.entries, limit) && end == 0;
     last.next = last.entries.first().map_or(before, |first| first.at);
     Ok(last)
+}
+
+/// How many messages the next look back covers, if so many were looked at and so many bytes found. A little more than
+/// what is likely to be enough, and at most eight times the last look.
+fn next_look_back((looked, found): (u64, usize), wanted: usize, last: u64) -> u64 {
+    let most = last.saturating_mul(8);
+    let missing = u64::try_from(wanted.saturating_sub(found)).unwrap_or(u64::MAX);
+    match u64::try_from(found).unwrap_or(u64::MAX) {
+        0 => most,
+        found => looked.saturating_mul(missing).div_ceil(found).saturating_mul(5).div_ceil(4).clamp(64.min(most), most),
+    }
 }
 
 /// Iterates over a log's messages.
@@ -286,4 +306,17 @@ async fn may_speak(
     let having = ownership::having(connection, &home).await?;
     let host = subjects::host_of_entry(&connection.options, &message.subject);
     Ok(having.zip(host).is_some_and(|(having, host)| having.spoke(host, message.sequence)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_back_goes_as_far_as_is_likely_to_be_enough() {
+        assert_eq!(next_look_back((256, 0), 16_384, 256), 2_048, "nothing was found");
+        assert_eq!(next_look_back((256, 4_096), 16_384, 256), 960, "a quarter was found");
+        assert_eq!(next_look_back((2_304, 100), 16_384, 2_048), 16_384, "hardly anything was found");
+        assert_eq!(next_look_back((2_304, 16_383), 16_384, 2_048), 64, "nearly all was found");
+    }
 }

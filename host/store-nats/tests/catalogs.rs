@@ -381,6 +381,33 @@ async fn in_a_log_that_is_new_to_its_server_a_lookup_reads_a_small_part() {
     }
 }
 
+/// The newest entries of a log that is one of many, and whatever the stream held before them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_newest_entries_cost_no_more_after_much_else() {
+    let server = NatsServer::start();
+    let (prefix, bob, others) = (new_prefix(), log("bob"), log("others"));
+    let store = with_catalogs(&server, &prefix, "one", 1);
+    let mut spy = Spy::on(&server).await;
+    let mut answers = Vec::new();
+    for _ in 0..6 {
+        for line in lines(60) {
+            let filled = Line { filling: "x".repeat(400), ..line };
+            append(&store, &bob, std::slice::from_ref(&filled)).await;
+            append(&store, &others, &[filled]).await;
+            for _ in 0..8 {
+                append(&store, &others, &lines(1)).await;
+            }
+        }
+        let end = store.end(&bob).await.expect("an end");
+        spy.traffic().await;
+        let newest = store.read_back(&bob, end, 256 * 1024).await.expect("read");
+        assert!(newest.entries.len() >= 30, "{}", newest.entries.len());
+        answers.push(spy.traffic().await.answers);
+    }
+    let (first, last) = (answers[1], answers[5]);
+    assert!(last <= first + first / 4, "{answers:?}");
+}
+
 /// On several servers any copy answers, and may lag.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_catalog_serves_on_a_cluster() {
