@@ -151,6 +151,43 @@ fn closed_while_mail_waits(client: Client) {
 }
 
 #[test]
+fn claude_code_that_was_woken_is_busy_until_its_turn_ends() {
+    isolated(|| busy_while_woken(Client::ClaudeCode));
+}
+
+#[test]
+fn codex_that_was_woken_is_busy_until_its_turn_ends() {
+    isolated(|| busy_while_woken(Client::Codex));
+}
+
+#[test]
+fn opencode_that_was_woken_is_busy_until_its_turn_ends() {
+    isolated(|| busy_while_woken(Client::OpenCode));
+}
+
+/// Its model thinks for a while about the mail that woke it, and uses no tool.
+fn busy_while_woken(client: Client) {
+    let stage = installed(client);
+    let looks = Arc::clone(&stage);
+    let model = Model::start(
+        Script::new()
+            .call("Join the mesh", &client.tool("register_agent"), json!({"name": "alice"}))
+            .say("alice", "I am here.")
+            .answer_with("Think about it", move |_| {
+                wait_for("alice is busy", || (presence_of(&looks, "alice")? == "busy").then_some(()));
+                Answer::Say("I have thought about it.".to_owned())
+            }),
+    );
+    let seat = client.open(&stage, &model);
+    seat.terminal.type_line("Join the mesh as alice.");
+    seat.says("I am here.");
+    wait_for("alice is idle", || (presence_of(&stage, "alice")? == "idle").then_some(()));
+    send(&stage, "alice", "Think about it");
+    seat.says("I have thought about it.");
+    wait_for("alice is idle again", || (presence_of(&stage, "alice")? == "idle").then_some(()));
+}
+
+#[test]
 fn mail_that_waits_at_the_end_of_a_turn_of_opencode_begins_the_next_one() {
     isolated(|| {
         let stage = installed(Client::OpenCode);

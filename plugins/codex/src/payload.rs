@@ -27,6 +27,7 @@ pub(crate) enum Event {
     PreToolUse {
         edits: Vec<String>,
     },
+    PreModelRequest,
     PermissionRequest,
     /// `registers` if this was our own registration and it succeeded.
     PostToolUse {
@@ -90,6 +91,7 @@ fn event(name: &str, fields: &Fields, cwd: &str) -> Result<Event, Error> {
             let edits = patch.filter(|_| tool == "apply_patch").map(files_in_patch).unwrap_or_default();
             Event::PreToolUse { edits: edits.iter().map(|path| absolute(path, cwd)).collect() }
         }
+        "PreModelRequest" => Event::PreModelRequest,
         "PermissionRequest" => Event::PermissionRequest,
         "PostToolUse" => {
             let failed = fields.value().pointer("/tool_response/isError").and_then(|flag| flag.as_bool());

@@ -20,7 +20,8 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
                 hook_output::block(&mail)
             }
         },
-        Event::PermissionRequest
+        Event::PreModelRequest
+        | Event::PermissionRequest
         | Event::SubagentStart
         | Event::SubagentStop
         | Event::Interrupt

@@ -13,6 +13,7 @@ use crate::Codex;
 const EVENTS: &[&str] = &[
     "SessionStart",
     "UserPromptSubmit",
+    "PreModelRequest",
     "PreToolUse",
     "PermissionRequest",
     "PostToolUse",
@@ -94,6 +95,7 @@ fn every_recorded_payload_means_something() {
     reads("Stop", "S; S Idle; fits 9000");
     reads("Interrupt", "S; S Idle; user stopped S");
     reads("SessionEnd", "nobody; S ended");
+    assert_eq!(told(&call("PreModelRequest", &fixture("PreToolUse-apply_patch"))), "S; S Busy");
     assert_eq!(told(&call("PermissionRequest", &fixture("PreToolUse-apply_patch"))), "S; S NeedsInput");
 }
 
@@ -201,8 +203,8 @@ fn an_unknown_event_or_shape_is_said_and_breaks_nothing() {
     let _host = start();
     let refused = |name: &str, payload: Value| told(&call(name, &payload));
     assert_eq!(
-        refused("PreModelRequest", json!({"session_id": "s"})),
-        "unsupported: Codex's hook `PreModelRequest` has no meaning for the mesh"
+        refused("PostModelRequest", json!({"session_id": "s"})),
+        "unsupported: Codex's hook `PostModelRequest` has no meaning for the mesh"
     );
     assert_eq!(
         refused("Stop", json!({"session_id": "s"})),

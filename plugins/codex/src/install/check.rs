@@ -20,6 +20,8 @@ const AGAIN: &str = "run `relay-mesh install codex` again";
 const OLDEST: u64 = 154;
 /// The first one whose terminals share an app server by default.
 const SHARING: u64 = 160;
+/// The first one that was tried with a hook before each request to the model. 0.160 has none.
+const ASKING: u64 = 169;
 /// Settings that give a terminal its own app server, unless another setting says where the shared one is. Each was
 /// tried alone with 0.169.0.
 const ALONE: &str =
@@ -41,7 +43,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
     if let Some(config) = &config {
         server(&mut list, config, place.config, setup);
     }
-    hooks(&mut list, &place, state.as_ref(), setup)?;
+    hooks(&mut list, &place, (state.as_ref(), minor), setup)?;
     for config in [&config, &state].into_iter().flatten().take(if setup.scope == Scope::User { 1 } else { 2 }) {
         if config.get(&["features", "hooks"]).and_then(|value| value.as_bool()) == Some(false) {
             list.broken("Codex's settings switch all hooks off", "remove `features.hooks` from them");
@@ -142,13 +144,20 @@ fn server(list: &mut Checklist, config: &Document, path: &str, setup: &Setup) {
     }
 }
 
-fn hooks(list: &mut Checklist, place: &ScopeFiles, state: Option<&Document>, setup: &Setup) -> Result<(), Error> {
+fn hooks(
+    list: &mut Checklist,
+    place: &ScopeFiles,
+    (state, minor): (Option<&Document>, Option<u64>),
+    setup: &Setup,
+) -> Result<(), Error> {
     let path = place.hooks;
     let read = list.read_plain(&place.root, path, "Codex")?;
     let settings = read.as_ref();
     hook_groups::check(list, path, settings, &entries::groups(setup), is_our_handler, AGAIN);
     if let (Some(settings), Some(state)) = (settings, state) {
-        let untrusted = untrusted(settings, state, path);
+        let mut untrusted = untrusted(settings, state, path);
+        // An older version passes over a hook that it does not know, and never asks about it.
+        untrusted.retain(|event| *event != "PreModelRequest" || minor.is_none_or(|minor| minor >= ASKING));
         if !untrusted.is_empty() {
             list.warn(
                 format!("Codex does not run our hooks for {}: you have not trusted them yet", untrusted.join(", ")),

@@ -24,6 +24,7 @@ const fn on(event: &'static str) -> Hook {
 const HOOKS: &[Hook] = &[
     on("SessionStart"),
     on("UserPromptSubmit"),
+    on("PreModelRequest"),
     // Only tools that write files: the others run without our hook.
     Hook { matcher: Some("apply_patch"), ..on("PreToolUse") },
     on("PermissionRequest"),

@@ -124,6 +124,7 @@ fn trusting() -> String {
     let events = [
         "session_start",
         "user_prompt_submit",
+        "pre_model_request",
         "pre_tool_use",
         "permission_request",
         "post_tool_use",
@@ -242,9 +243,10 @@ fn an_old_version_is_told_apart() {
         ("codex-cli 0.153.9", "is older than 0.154"),
         ("codex-cli 0.154.0", "may give each terminal an app server of its own"),
         ("codex-cli 0.160.0", ""),
-        ("codex-cli 1.0.0", ""),
+        ("codex-cli 0.169.0", "does not run our hooks for PreModelRequest"),
     ] {
-        let host = folders_of(version).file("config", "config.toml", trusting()).start();
+        let trusts = trusting().replace("pre_model_request", "another_event");
+        let host = folders_of(version).file("config", "config.toml", trusts).start();
         run(&host, &setup(Action::Install, Scope::Project));
         let found = found(&host);
         assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{version}: {found}");
