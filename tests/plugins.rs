@@ -210,6 +210,29 @@ fn an_adapter_that_set_a_harness_up_is_taken_out_first() {
 }
 
 #[test]
+fn what_an_adapter_knew_goes_with_it() {
+    let stage = stage();
+    let path = polite(&stage, "1.0.0", ROOT);
+    json_of(&stage, &["plugin", "install", &path, "--yes", "--grant", "state"], 0);
+    for session in ["s1", "s2"] {
+        assert_eq!(hook(&stage, "polite", session).code, Some(0));
+    }
+    let sessions = || stage.tree(&stage.data.join("sessions")).values().filter(|bytes| holds_polite(bytes)).count();
+    assert_eq!(sessions(), 2);
+    let removed = json_of(&stage, &["plugin", "remove", "polite"], 0);
+    assert_eq!(removed["sessions"], 2, "{removed}");
+    assert_eq!(sessions(), 0, "they have ended");
+    // A built-in adapter goes on with the sessions of what replaced it.
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/generic");
+    json_of(&stage, &["plugin", "install", folder, "--yes", "--grant", "replaces-built-in"], 0);
+    assert_eq!(json_of(&stage, &["plugin", "remove", "generic"], 0)["sessions"], 0);
+}
+
+fn holds_polite(bytes: &[u8]) -> bool {
+    String::from_utf8_lossy(bytes).contains("\"harness\":\"polite\"")
+}
+
+#[test]
 fn the_names_of_built_in_adapters_are_not_taken_silently() {
     let stage = stage();
     let named = |from: &str, to: &str| {

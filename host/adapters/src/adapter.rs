@@ -16,6 +16,7 @@ use wasmtime::{Store, Trap, WasmBacktrace};
 use crate::answers::{self, Excess, HostTexts};
 use crate::bindings::AdapterPre;
 use crate::bindings::relay::adapter::types;
+use crate::bounds::Bounds;
 use crate::cache::Compilation;
 use crate::convert::{from_guest, to_guest};
 use crate::engine::Machinery;
@@ -113,6 +114,10 @@ impl Adapter {
 
     pub(crate) fn name(&self) -> &str {
         &self.lender.name
+    }
+
+    fn bounds(&self) -> Bounds<'_> {
+        Bounds(&self.lender.name)
     }
 
     pub(crate) fn lender(&self) -> &Lender {
@@ -339,14 +344,14 @@ impl Harness for Adapter {
         let found = self.ask("detect", |store, component| {
             Box::pin(async move { component.relay_adapter_sessions().call_detect(store, &seen).await })
         });
-        Ok(found.await?.map(from_guest::detection))
+        found.await?.map(from_guest::detection).map(|found| self.bounds().detection(found)).transpose()
     }
 
     async fn discover(&self) -> Result<Vec<Session>, HarnessError> {
         let found = self.ask("discover", |store, component| {
             Box::pin(async move { component.relay_adapter_sessions().call_discover(store).await })
         });
-        Ok(found.await?.into_iter().map(from_guest::session).collect())
+        self.bounds().sessions(found.await?.into_iter().map(from_guest::session).collect())
     }
 
     async fn activity_of(&self, session: &str) -> Result<Activity, HarnessError> {
@@ -378,7 +383,7 @@ impl Harness for Adapter {
         let found = self.ask("routes", |store, component| {
             Box::pin(async move { component.relay_adapter_push().call_routes(store, &to).await })
         });
-        Ok(found.await?.into_iter().map(from_guest::route).collect())
+        self.bounds().routes(found.await?.into_iter().map(from_guest::route).collect())
     }
 
     async fn deliver(&self, to: &Session, route: &str, mail: &Mail) -> Result<Delivered, HarnessError> {
@@ -386,7 +391,7 @@ impl Harness for Adapter {
         let sent = self.ask("deliver", |store, component| {
             Box::pin(async move { component.relay_adapter_push().call_deliver(store, &to, &route, &mail).await })
         });
-        Ok(from_guest::delivered(sent.await?))
+        self.bounds().delivered(from_guest::delivered(sent.await?))
     }
 
     async fn confirm(&self, to: &Session, route: &str, sent: &Delivered) -> Result<Delivered, HarnessError> {
@@ -394,7 +399,7 @@ impl Harness for Adapter {
         let seen = self.ask("confirm", |store, component| {
             Box::pin(async move { component.relay_adapter_push().call_confirm(store, &to, &route, &sent).await })
         });
-        Ok(from_guest::delivered(seen.await?))
+        self.bounds().delivered(from_guest::delivered(seen.await?))
     }
 
     async fn present(&self) -> Result<Option<String>, HarnessError> {
@@ -409,7 +414,7 @@ impl Harness for Adapter {
         let plan = self.ask("propose", |store, component| {
             Box::pin(async move { component.relay_adapter_install().call_propose(store, &setup).await })
         });
-        Ok(from_guest::plan(plan.await?))
+        self.bounds().plan(from_guest::plan(plan.await?))
     }
 
     async fn check(&self, setup: &Setup) -> Result<Vec<Finding>, HarnessError> {
@@ -417,7 +422,7 @@ impl Harness for Adapter {
         let found = self.ask("check", |store, component| {
             Box::pin(async move { component.relay_adapter_install().call_check(store, &setup).await })
         });
-        Ok(found.await?.into_iter().map(from_guest::finding).collect())
+        self.bounds().findings(found.await?.into_iter().map(from_guest::finding).collect())
     }
 
     fn optional(&self) -> OptionalInterfaces<'_> {
@@ -440,7 +445,7 @@ impl Harness for Adapter {
             });
             let read = read.await;
             self.account("hook read", &instance);
-            from_guest::reading(self.judge("hook read", read).await?)
+            self.bounds().reading(from_guest::reading(self.judge("hook read", read).await?))?
         };
         // No guest code runs while the host reads the files, so the ticker is off too.
         let occasion = reading.occasion;

@@ -15,6 +15,7 @@ mod adapters;
 pub mod answers;
 pub mod apply;
 mod bindings;
+mod bounds;
 mod cache;
 mod convert;
 mod departure;

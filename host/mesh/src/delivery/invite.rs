@@ -250,6 +250,7 @@ async fn bring(
         let mail = Mail { ids: vec![invitation.id], text, priority: Priority::Normal };
         match found.harness.deliver(&found.session, &route.name, &mail).await {
             Ok(delivered) => {
+                let delivered = route.counted(delivered);
                 invitation::advance_invitation(core, &reference, invitation.id, delivered.status).await?;
                 if route.carries == Carries::Message {
                     // This route carries the text; a hook must not show it a second time.

@@ -213,7 +213,7 @@ async fn try_route(
         Carries::Notification => {
             let mail = news(slots);
             let outcome = harness.deliver(session, &route.name, &mail).await;
-            outcome.map(|delivered| (mail.ids, delivered))
+            outcome.map(|delivered| (mail.ids, route.counted(delivered)))
         }
         Carries::Message => match send_message(core, inboxes, agent, harness, session, route, &wanted).await? {
             Some(outcome) => outcome,
@@ -301,14 +301,14 @@ async fn send_message(
 
 /// Asks the adapter at growing intervals, until the route has reached the best status that it can prove, or timed out.
 async fn wait_for_proof(harness: &dyn Harness, session: &Session, route: &Route, sent: Delivered) -> Delivered {
-    let mut best = sent;
+    let mut best = route.counted(sent);
     let mut interval = 50;
     let mut waited = 0;
     while best.status < route.proves && waited < u64::from(route.timeout) {
         tokio::time::sleep(Duration::from_millis(interval)).await;
         waited += interval;
         interval = (interval * 2).min(2_000);
-        match harness.confirm(session, &route.name, &best).await {
+        match harness.confirm(session, &route.name, &best).await.map(|next| route.counted(next)) {
             Ok(next) if next.status > best.status => best = next,
             Ok(_) | Err(HarnessError::Busy(_)) => {}
             Err(error) => {

@@ -62,6 +62,12 @@ impl Mesh {
         record::sessions(&self.core).await
     }
 
+    /// Ends every session of a harness whose adapter was removed: nothing can be heard of them any more. Returns their
+    /// number.
+    pub async fn end_sessions_of(&self, harness: &str) -> Result<usize, StoreError> {
+        record::end_all_of(&self.core, harness).await
+    }
+
     /// Issues a ticket for a session that a hook or a connector has just named.
     pub async fn ticket(&self, session: &SessionRef) -> Result<Ticket, TicketError> {
         ticket::ticket(&self.core, session).await

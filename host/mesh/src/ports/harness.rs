@@ -109,6 +109,21 @@ pub struct Route {
     pub timeout: u32,
 }
 
+impl Route {
+    /// What counts of a report: at most what the route says that it proves, and of a notification, which does not hold
+    /// the message, at most that the session was notified.
+    pub(crate) fn counted(&self, delivered: Delivered) -> Delivered {
+        let most = match self.carries {
+            Carries::Message => self.proves,
+            Carries::Notification => self.proves.min(DeliveryStatus::Notified),
+        };
+        if delivered.status > most {
+            tracing::warn!(route = self.name, status = ?delivered.status, proves = ?most, "a route claims too much");
+        }
+        Delivered { status: delivered.status.min(most), ..delivered }
+    }
+}
+
 /// What a route reports of a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivered {

@@ -310,6 +310,18 @@ pub(crate) async fn end(core: &Core, session: &SessionRef, process: Option<u32>)
     .await
 }
 
+/// Ends every session of a harness whose adapter is no longer there, and returns how many there were.
+pub(crate) async fn end_all_of(core: &Core, harness: &str) -> Result<usize, StoreError> {
+    let live = live_sessions(core).await?.into_iter().map(|(record, _)| record.session);
+    let of_it: Vec<SessionRef> = live.filter(|session| session.harness == harness).collect();
+    for session in &of_it {
+        end(core, session, None).await?;
+    }
+    // Whatever lists them puts those that ended aside, from where the daily cleanup deletes them.
+    live_sessions(core).await?;
+    Ok(of_it.len())
+}
+
 /// Moves a session to another id: its agent moves along, and the old record points to the new one.
 pub(crate) async fn rebind(core: &Core, harness: &str, from: &str, to: &Session) -> Result<(), StoreError> {
     if from == to.id {

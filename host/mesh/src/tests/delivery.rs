@@ -8,7 +8,7 @@ use super::{World, name};
 use crate::Served;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
-use crate::ports::harness::{Carries, HarnessError};
+use crate::ports::harness::{Carries, Delivered, HarnessError};
 use crate::testing::{route, session_call};
 
 /// A world in which `alice` is an idle session, and two processes deliver.
@@ -38,6 +38,17 @@ pub(super) async fn until(world: &World, id: MessageId, expected: &str) {
     assert_eq!(last, expected);
 }
 
+async fn until_carried(world: &World) {
+    for _ in 0..500 {
+        if !carried(world).is_empty() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        world.machine.pass(20);
+    }
+    panic!("no route was tried");
+}
+
 fn carried(world: &World) -> Vec<String> {
     let delivered = world.harnesses.0.delivered.lock().expect("unpoisoned");
     delivered.iter().map(|(route, session, _)| format!("{route} to {session}")).collect()
@@ -51,6 +62,26 @@ async fn a_message_that_proves_itself_is_carried_once_by_one_of_two_processes() 
     assert_eq!(carried(&world), ["turn to s1"]);
     assert_eq!(world.fetch("alice").await, "");
     stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_route_is_believed_no_more_than_it_proves() {
+    for (carries, proves, expected) in [
+        (Carries::Message, DeliveryStatus::Accepted, "stored, notified by wake-file, accepted by turn"),
+        (Carries::Message, DeliveryStatus::Notified, "stored, notified by wake-file"),
+        (Carries::Notification, DeliveryStatus::Shown, "stored, notified by wake-file"),
+    ] {
+        let (world, stop) = delivering(Vec::new()).await;
+        let shown = Delivered { status: DeliveryStatus::Shown, evidence: None };
+        *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Ok(shown));
+        *world.harnesses.0.routes.lock().expect("unpoisoned") = vec![route("turn", carries, proves, 1_000)];
+        let id = world.say("alice", "hello").await;
+        until_carried(&world).await;
+        until(&world, id, expected).await;
+        world.machine.pass(120_000);
+        assert_eq!(world.fetch("alice").await, "hello", "{carries:?}, {proves:?}: it still waits");
+        stop.cancel();
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,6 @@
-//! `relay-mesh plugin remove`: removes an installed adapter, with its consents and its notes.
+//! `relay-mesh plugin remove`: removes an installed adapter, with its consents, its notes and its sessions.
+
+use mesh::ports::harness::Harnesses as _;
 
 use super::install::{of_shelf, shelf};
 use super::shapes::Removed;
@@ -8,7 +10,7 @@ use crate::exit::Exit;
 use crate::setup::carry::shown_path;
 use crate::setup::installed::scope_name;
 
-/// Remove an adapter, with its consents and its notes
+/// Remove an adapter, with its consents, its notes and its sessions
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  relay-mesh plugin remove gemini-cli\n\n\
     If it has set up a harness, only it can undo that: run `relay-mesh uninstall NAME` first. `--anyway` removes it \
@@ -54,10 +56,21 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     }
     shelf.remove(name).map_err(of_shelf)?;
     open.adapters.forget(name).await?;
-    context.printer.say(&format!("{name} is removed, with what it was given and what it noted."));
+    // A built-in adapter of the same name goes on with them.
+    let goes_on = open.adapters.names().iter().any(|known| known == name);
+    let sessions = if goes_on { 0 } else { open.mesh.end_sessions_of(name).await? };
+    context.printer.say(&format!("{name} is removed, with what it was given and what it noted{}.", ended(sessions)));
     if !files.is_empty() {
         context.printer.warn(&format!("what it set up is still in {}", files.join(", ")));
     }
-    context.printer.show(&Removed { adapter: name.to_owned(), leftovers: files })?;
+    context.printer.show(&Removed { adapter: name.to_owned(), leftovers: files, sessions })?;
     Ok(Exit::Success)
+}
+
+fn ended(sessions: usize) -> String {
+    match sessions {
+        0 => String::new(),
+        1 => ", and its session has ended".to_owned(),
+        many => format!(", and its {many} sessions have ended"),
+    }
 }

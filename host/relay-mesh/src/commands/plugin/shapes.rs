@@ -47,6 +47,8 @@ pub(super) struct Removed {
     pub(super) adapter: String,
     /// Settings files of harnesses that may still hold something of it.
     pub(super) leftovers: Vec<String>,
+    /// Number of its sessions that ended with it.
+    pub(super) sessions: usize,
 }
 
 /// As text these print nothing: the command has said everything by then.
