@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answers::{AnswerKind, Answers, OWN_WORDS};
 use crate::digest::Digest;
-use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Login, Root, Run};
+use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Root, Run};
 use crate::places::Asker;
 use crate::template::Origin;
 
@@ -121,11 +121,6 @@ impl Grants {
         self.check(format!("origins.{name}"), self.asks.origins.get(name))
     }
 
-    /// How the host logs in to a granted origin. None if the manifest does not say.
-    pub fn login(&self, origin: &str) -> Option<&Login> {
-        self.asks.logins.get(origin).filter(|_| self.is_given(&format!("origins.{origin}")))
-    }
-
     /// The socket of a grant.
     pub fn endpoint(&self, name: &str) -> Result<&Endpoint, Denied> {
         self.check(format!("endpoints.{name}"), self.asks.endpoints.get(name))
@@ -227,8 +222,7 @@ impl Asks {
         );
         all.extend(self.origins.iter().map(|(name, origin)| {
             let any = if origin.takes_any_port() { ", on any port" } else { "" };
-            let login = self.logins.get(name).map(of_login).unwrap_or_default();
-            (format!("origins.{name}"), format!("make requests to {origin} on this machine{any}{login}"))
+            (format!("origins.{name}"), format!("make requests to {origin} on this machine{any}"))
         }));
         all.extend(self.endpoints.iter().map(|(name, endpoint)| {
             (format!("endpoints.{name}"), format!("talk over the socket {} on this machine", endpoint.address))
@@ -259,10 +253,7 @@ impl Asks {
             Some(("environment", name)) => {
                 [self, later].iter().all(|asks| asks.environment.iter().any(|asked| asked == name))
             }
-            Some(("origins", name)) => both(&self.origins, &later.origins, name).is_some_and(|(old, new)| {
-                let login = later.logins.get(name);
-                old == new && (login.is_none() || login == self.logins.get(name))
-            }),
+            Some(("origins", name)) => both(&self.origins, &later.origins, name).is_some_and(|(old, new)| old == new),
             Some(("endpoints", name)) => {
                 both(&self.endpoints, &later.endpoints, name).is_some_and(|(old, new)| old == new)
             }
@@ -287,11 +278,6 @@ impl Asks {
 
 fn both<'a, T>(old: &'a BTreeMap<String, T>, new: &'a BTreeMap<String, T>, name: &str) -> Option<(&'a T, &'a T)> {
     Some((old.get(name)?, new.get(name)?))
-}
-
-fn of_login(login: &Login) -> String {
-    let Login { user, password, .. } = login;
-    format!("; relay-mesh logs in there as the server's own {user} and {password} say, and the adapter sees neither")
 }
 
 fn of_root(root: &Root) -> String {
@@ -324,10 +310,6 @@ mod tests {
         path = "~/.x"
         [grants.origins]
         api = "http://127.0.0.1:{port}"
-        [grants.logins.api]
-        password = "X_PASSWORD"
-        user = "X_USER"
-        default-user = "x"
         [grants.endpoints]
         rpc = { tcp = "127.0.0.1:{port}", framing = "lines" }
         [grants.programs]
@@ -401,8 +383,7 @@ mod tests {
             [
                 "read files under ~/.x",
                 "see the variable SEEN of the harness's process",
-                "make requests to http://127.0.0.1:{port} on this machine, on any port; relay-mesh logs in there as the \
-                 server's own X_USER and X_PASSWORD say, and the adapter sees neither",
+                "make requests to http://127.0.0.1:{port} on this machine, on any port",
                 "talk over the socket 127.0.0.1:{port} on this machine",
                 "run the program `sh -c 'echo it'\\''s; rm $0' {word}`",
                 "run the program `x --version`",
@@ -436,7 +417,6 @@ mod tests {
         check_kept(replaced("SEEN", "OTHER"), &["environment.SEEN"]);
         check_kept(replaced("[\"SEEN\"]", "[\"SEEN\", \"OTHER\"]"), &[]);
         check_kept(replaced("http://127.0.0.1:{port}", "http://127.0.0.1:{port}/{any}"), &["origins.api"]);
-        check_kept(replaced("X_PASSWORD", "AWS_SECRET_ACCESS_KEY"), &["origins.api"]);
         check_kept(replaced("tcp = \"127.0.0.1:{port}\"", "unix = \"~/.x/s\""), &["endpoints.rpc"]);
         check_kept(replaced("\"--version\"", "\"{anything}\""), &["programs.version"]);
         check_kept(replaced("X_KEY", "OTHER_KEY"), &["runs.task"]);

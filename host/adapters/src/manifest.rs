@@ -25,11 +25,6 @@
 //! [grants.origins]                     # HTTP on loopback; {blanks} take a port or a path segment
 //! opencode = "http://127.0.0.1:{port}"
 //!
-//! [grants.logins.opencode]             # of an origin: the variables of the server's process that hold its HTTP Basic
-//! password = "OPENCODE_SERVER_PASSWORD" # login; the host reads them and adds the header, the adapter sees neither
-//! user = "OPENCODE_SERVER_USERNAME"
-//! default-user = "opencode"
-//!
 //! [grants.endpoints]                   # sockets that carry text frames
 //! app-server = { unix = "${CODEX_HOME:-~/.codex}/app.sock", framing = "websocket" }
 //! rpc = { tcp = "127.0.0.1:{port}", framing = "lines" }
@@ -168,8 +163,6 @@ pub struct Asks {
     pub roots: BTreeMap<String, Root>,
     /// HTTP origins, by name.
     pub origins: BTreeMap<String, Origin>,
-    /// How the host logs in to an origin, by the origin's name.
-    pub logins: BTreeMap<String, Login>,
     /// Sockets, by name.
     pub endpoints: BTreeMap<String, Endpoint>,
     /// Command lines, by name: the program and its arguments.
@@ -216,18 +209,6 @@ pub enum Links {
     /// They may end anywhere in the user's home: users who keep their settings in a repository of dotfiles link them
     /// into place.
     Home,
-}
-
-/// Where a server's own process has the login of HTTP Basic that it asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Login {
-    /// The variable with the password. If the process has none, no login is sent.
-    pub password: String,
-    /// The variable with the user name.
-    pub user: String,
-    /// The user name if that variable is not set.
-    pub default_user: String,
 }
 
 /// A socket that carries text frames.

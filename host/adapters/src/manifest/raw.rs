@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::run::RawRun;
-use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Login, Matches, Reaches, Rehearsal, Root};
+use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Matches, Reaches, Rehearsal, Root};
 use crate::answers::RawAnswers;
 use crate::template::{Address, Argument, InvalidTemplate};
 
@@ -63,8 +63,6 @@ pub(super) struct RawGrants {
     #[serde(default)]
     pub(super) origins: BTreeMap<String, Spanned<String>>,
     #[serde(default)]
-    pub(super) logins: BTreeMap<Spanned<String>, Login>,
-    #[serde(default)]
     pub(super) endpoints: BTreeMap<String, RawEndpoint>,
     #[serde(default)]
     pub(super) programs: BTreeMap<String, Spanned<Vec<String>>>,
@@ -112,12 +110,6 @@ impl RawGrants {
         for (name, text) in self.origins {
             let origin = text.get_ref().parse().map_err(|error| (text.span(), error))?;
             asks.origins.insert(name, origin);
-        }
-        for (name, login) in self.logins {
-            if !asks.origins.contains_key(name.get_ref()) {
-                return Err((name.span(), InvalidTemplate::NoSuchOrigin(name.into_inner())));
-            }
-            asks.logins.insert(name.into_inner(), login);
         }
         for (name, written) in self.endpoints {
             let address = match (&written.unix, &written.tcp) {
