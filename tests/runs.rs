@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use test_support::{ClaudeCode, Model, Outcome, Program, Script, Stage, isolated, wait_for};
+use test_support::{ClaudeCode, Model, Outcome, Program, Running, Script, Stage, isolated, wait_for};
 
 /// Says what Claude Code says with `--output-format stream-json`. The task, from standard input, tells it what to do.
 const CLAUDE: &str = r#"#!/bin/sh
@@ -20,6 +20,9 @@ case "$task" in
     BEHIND*) setsid sleep 300 & ;;
     EDIT*) echo changed > README.md; echo new > new.txt ;;
     LENGTH*) task=${#task} ;;
+    MANY*) count=0; while [ $count -lt 4000 ]; do
+            printf '{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"on and on, %s"}]},"session_id":"5e551011-0000-4000-8000-000000000001"}\n' $count || exit 3
+            count=$((count + 1)); done ;;
 esac
 printf '{"type":"result","subtype":"success","is_error":false,"result":"did %s","session_id":"5e551011-0000-4000-8000-000000000001","num_turns":1,"duration_ms":1,"duration_api_ms":1,"total_cost_usd":0.001,"usage":{"input_tokens":3,"output_tokens":2,"cache_read_input_tokens":1,"cache_creation_input_tokens":0},"modelUsage":{"m":{"inputTokens":3,"outputTokens":2,"cacheReadInputTokens":1,"cacheCreationInputTokens":0,"costUSD":0.001,"contextWindow":1}},"permission_denials":[],"uuid":"u"}\n' "$(printf '%s' "$task" | head -n 1)"
 "#;
@@ -206,6 +209,70 @@ fn an_edit_is_made_in_a_worktree_and_applied_once_whole_or_not_at_all() {
 }
 
 #[test]
+fn of_two_that_apply_one_run_at_once_one_does() {
+    let stage = stage();
+    let result = json_of(&stage.run(&["run", "claude", "EDIT", "--reach", "edit", "--json"]));
+    let id = result["run"].as_str().expect("an id");
+    let start =
+        |number: u32| stage.relay(&["runs", "apply", id]).start(&stage.folder.join(format!("apply-{number}.log")));
+    let mut both = [1, 2, 3].map(start);
+    let mut codes: Vec<Option<i32>> = both.iter_mut().map(Running::ended).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(0), Some(6), Some(6)]);
+    assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
+    assert_eq!(std::fs::read_to_string(stage.project.join("new.txt")).expect("there"), "new\n");
+}
+
+#[test]
+fn a_disk_that_fills_up_while_events_are_written_loses_no_run() {
+    isolated(|| {
+        let stage = stage();
+        let small = stage.folder.join("small");
+        std::fs::create_dir(&small).expect("the stage is writable");
+        Program::new("mount").args(["-t", "tmpfs", "-o", "size=64m,mode=0700", "disk"]).arg(&small).succeed();
+        let at = |words: &[&str]| stage.relay(words).env("RELAY_DIR", small.join("mesh")).run();
+        // The adapters are compiled into the data folder once.
+        assert_eq!(json_of(&at(&["run", "claude", "hello", "--json"]))["ok"], true);
+        let mut filler = std::fs::File::create(small.join("filler")).expect("there is room");
+        while std::io::Write::write_all(&mut filler, &[0; 4096]).is_ok() {}
+        let length = filler.metadata().expect("it is there").len();
+        filler.set_len(length - 400_000).expect("it can be cut");
+        let outcome = at(&["run", "claude", "MANY", "--json"]);
+        assert_eq!(outcome.code, Some(5), "{outcome:?}");
+        assert!(outcome.stderr.contains("could not be written"), "{outcome:?}");
+        assert!(outcome.stderr.contains("see whether the disk is full"), "{outcome:?}");
+        let listed = |outcome: &Outcome| -> Value { json_of(outcome)["runs"][0].clone() };
+        assert_ne!(listed(&at(&["runs", "list", "--json"]))["state"], "ended", "it is not forgotten, nor made up");
+        // With room again, the next command tells what came of it.
+        std::fs::remove_file(small.join("filler")).expect("it can be removed");
+        drop(filler);
+        let line = listed(&at(&["runs", "list", "--json"]));
+        assert_eq!(
+            (&line["state"], &line["ended"], &line["ok"]),
+            (&json!("ended"), &json!("broke-off"), &json!(false))
+        );
+        let result = json_of(&at(&["runs", "show", "last", "--json"]));
+        let events = result["structured"]["events"].as_array().expect("events").len();
+        assert!((500..4_000).contains(&events), "what was printed until then is there: {events}");
+        assert_eq!(json_of(&at(&["run", "claude", "hello", "--json"]))["ok"], true);
+    });
+}
+
+#[test]
+fn a_harness_that_is_not_signed_in_says_so() {
+    isolated(|| {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        std::fs::create_dir_all(stage.programs()).expect("the home is writable");
+        std::os::unix::fs::symlink(ClaudeCode::program_path(), stage.programs().join("claude")).expect("a link");
+        let outcome = stage.run(&["run", "claude", "Say hello.", "--timeout", "60"]);
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        assert!(outcome.stderr.contains(": login, Claude Code is not signed in"), "{outcome:?}");
+        assert!(outcome.stderr.contains("hint: sign in"), "{outcome:?}");
+        nothing_is_left(&stage);
+    });
+}
+
+#[test]
 fn what_is_not_well_formed_is_told_with_a_hint_and_nothing_is_left() {
     let stage = stage();
     let tall = "{\"type\": 7}";
@@ -275,6 +342,26 @@ fn a_run_may_start_no_run_and_allow_nothing() {
     stage.relay_ok(&["runs", "stop", &id]);
     assert_eq!(below(&["runs", "allow", "bob", "claude"]).code, Some(4), "also below a run that is over");
     nothing_is_left(&stage);
+}
+
+#[test]
+fn no_shell_of_a_harness_allows_runs() {
+    isolated(|| {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        stage.relay_ok(&["install", "claude-code", "--project", &stage.project_path(), "--yes"]);
+        let allow = format!("{} runs allow bob claude", stage.binary().display());
+        // By the variables of the harness, and without any of them by the processes above.
+        let bare = format!("env -i PATH=\"$PATH\" HOME=\"$HOME\" RELAY_DIR='{}' {allow}", stage.data.display());
+        let command = format!("{allow}; echo first $?; {bare}; echo second $?");
+        let input = json!({"command": command, "description": "Allow bob"});
+        let model = Model::start(Script::new().call("Let bob run", "Bash", input));
+        let asked = ClaudeCode::new(&stage, &model).ask("Let bob run Claude Code.", &[]);
+        let told = model.heard().iter().map(test_support::Heard::news).collect::<Vec<_>>().join("\n");
+        assert!(told.contains("first 4") && told.contains("second 4"), "{told}: {:?}", asked.outcome);
+        assert_eq!(told.matches("this shell belongs to an agent").count(), 2, "{told}");
+        let allowed: Value = serde_json::from_str(&stage.relay_ok(&["runs", "allowed", "--json"])).expect("JSON");
+        assert_eq!(allowed["allowed"], json!([]), "nothing is allowed");
+    });
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn parsed(path: &Path) -> Result<Duration, Failure> {
 fn event(number: usize) -> Value {
     let words = "The parser keeps the offsets of all lines that it has seen, so a second pass finds them at once. ";
     let content = match number % 3 {
-        0 => json!({"type": "text", "text": words.repeat(2)}),
+        0 => json!({"type": "text", "text": format!("{number}. {}", words.repeat(2))}),
         1 => json!({
             "type": "tool_use", "id": format!("toolu_{number}"), "name": "Read",
             "input": {"file_path": format!("/project/src/module_{number}.rs")}
