@@ -276,7 +276,7 @@ fn abilities(harness: &'static str) {
         let task = format!("Do it with the reach {reach}.");
         let here: &[&str] = if reach == "look" { &[] } else { &["--here"] };
         let name = format!("--reach {reach}");
-        let result = scene.case(&name, None, &task, &[&["--reach", reach], here].concat());
+        let result = scene.case(&name, None, &task, &[&["--reach", reach, "--timeout", "60"], here].concat());
         let done = match (made[at].exists(), ran[at].exists()) {
             (true, true) => "writes files, runs programs",
             (true, false) => "writes files",
