@@ -452,6 +452,13 @@ fn a_pipeline_and_a_review_whose_process_was_killed_are_listed_as_such() {
     assert!(shown.contains("is interrupted") && shown.contains(&format!("pipeline resume {id}")), "{shown}");
     assert_eq!(stage.run(&["runs", "stop", id]).code, Some(0), "nothing of it runs");
     assert_eq!(stage.run(&["runs", "follow", id]).code, Some(1));
+    // It goes on with the step that was interrupted, which is told so.
+    step(&stage, Some(3), "echo 'def f(): return 1' > f.py; said=implemented");
+    step(&stage, Some(4), &answers(&json!([])));
+    let resumed = json_of(&stage.run(&["pipeline", "resume", id, "--json"]));
+    assert_eq!((&resumed["ok"], &resumed["reviewed"]), (&json!(true), &json!(true)), "{resumed}");
+    let tasks = std::fs::read_to_string(stage.programs().join("tasks")).expect("tasks");
+    assert!(tasks.contains("An earlier attempt was interrupted"), "{tasks}");
 }
 
 #[test]

@@ -3,9 +3,13 @@
 //! the result says what happened.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{ClaudeCode, Model, Outcome, Program, Running, Script, Stage, isolated, wait_for};
+use test_support::{
+    Answer, ClaudeCode, Codex, Gemini, Model, OpenCode, Outcome, Program, Running, Script, Stage, Terminal, isolated,
+    wait_for,
+};
 
 /// Says what Claude Code says with `--output-format stream-json`. The task, from standard input, tells it what to do.
 const CLAUDE: &str = r#"#!/bin/sh
@@ -293,8 +297,10 @@ fn what_is_not_well_formed_is_told_with_a_hint_and_nothing_is_left() {
         assert!(outcome.stderr.contains(expected), "{words:?}: {outcome:?}");
     }
     std::fs::write(stage.project.join("README.md"), "mine\n").expect("written");
-    let dirty = stage.run(&["run", "claude", "EDIT", "--reach", "edit"]);
-    assert_eq!(dirty.code, Some(6), "{dirty:?}");
+    for words in [&["run", "claude", "EDIT", "--reach", "edit"][..], &["run", "claude", "hello", "--worktree"]] {
+        let dirty = stage.run(words);
+        assert!(dirty.code == Some(6) && dirty.stderr.contains("hint: commit or stash them"), "{dirty:?}");
+    }
     let outside = stage.relay(&["run", "claude", "EDIT", "--reach", "edit"]).within(&stage.home).run();
     assert_eq!(outside.code, Some(3), "{outside:?}");
     assert!(outside.stderr.contains("in no git repository"), "{outside:?}");
@@ -345,6 +351,44 @@ fn a_run_may_start_no_run_and_allow_nothing() {
 }
 
 #[test]
+fn a_user_sees_how_it_goes_in_a_terminal_and_stops_it_there() {
+    let stage = stage();
+    let words = [stage.binary().display().to_string().as_str(), "run", "claude", "CHILDREN"].map(str::to_owned);
+    let terminal = Terminal::start(&stage.folder, &stage.project, &stage.environment(), &words);
+    terminal.wait_for("session 5e551011");
+    terminal.wait_for("started");
+    terminal.press("C-c");
+    wait_for("it has ended", || (runs(&stage).first()?["ended"] == "stopped").then_some(()));
+    nothing_is_left(&stage);
+}
+
+#[test]
+fn mail_reaches_a_run_by_its_hooks() {
+    isolated(|| {
+        let stage = Arc::new(Stage::new(env!("CARGO_BIN_EXE_relay-mesh")));
+        stage.relay_ok(&["register", "alice"]);
+        let (mail, readme) = (Arc::clone(&stage), stage.project.join("README.md"));
+        let model = Model::start(
+            Script::new()
+                .answer_with("Read the readme", move |_| {
+                    mail.relay_ok(&["send", "reader", "Mind the gap.", "--from", "alice"]);
+                    Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
+                })
+                .say("# A project", "I read it."),
+        );
+        let words = ["run", "claude", "Read the readme.", "--as", "reader", "--timeout", "60", "--json"];
+        let result = json_of(&ClaudeCode::new(&stage, &model).run(&words));
+        assert_eq!(
+            (&result["structured"]["response"], &result["mail"]),
+            (&json!("I read it."), &json!([])),
+            "{result}"
+        );
+        let told = model.wait_for_news("# A project").news();
+        assert!(told.contains("Mind the gap.") && told.contains("<relay-mesh-message id="), "{told}");
+    });
+}
+
+#[test]
 fn no_shell_of_a_harness_allows_runs() {
     isolated(|| {
         let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
@@ -376,5 +420,51 @@ fn b2_the_real_claude_code_answers() {
         assert_eq!((outcome.code, &result["ended"]), (Some(0), &json!("answered")));
         assert!(result["session"].is_string() && result["usage"]["input_tokens"].is_u64(), "{result}");
         nothing_is_left(&stage);
+    });
+}
+
+/// What `run --agent NAME` says of a real client on the stage's path, whose model says hello.
+fn b2_answers(stage: &Stage, agent: &str) {
+    let outcome = stage.run(&["run", "--agent", agent, "--prompt", "Say hello.", "--timeout", "60"]);
+    let result = json_of(&outcome);
+    assert_eq!((outcome.code, &result["ended"]), (Some(0), &json!("answered")), "{outcome:?}");
+    assert_eq!((&result["agent"], &result["structured"]["response"]), (&json!(agent), &json!("Hello from the model.")));
+    assert!(result["session"].is_string() && result["usage"]["input_tokens"].is_u64(), "{result}");
+    nothing_is_left(stage);
+}
+
+fn hello() -> (Stage, Model) {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
+    (stage, Model::start(Script::new().say("Say hello.", "Hello from the model.")))
+}
+
+#[test]
+fn b2_the_real_codex_answers() {
+    isolated(|| {
+        let (stage, model) = hello();
+        let codex = Codex::new(&stage, &model);
+        stage.client("codex", &stage.programs().join("codex"), codex.environment(), "");
+        b2_answers(&stage, "codex");
+    });
+}
+
+#[test]
+fn b2_the_real_gemini_cli_answers() {
+    isolated(|| {
+        let (stage, model) = hello();
+        let gemini = Gemini::new(&stage, &model);
+        stage.client("gemini", &stage.programs().join("gemini"), gemini.environment(), "");
+        b2_answers(&stage, "gemini");
+    });
+}
+
+#[test]
+fn b2_the_real_opencode_answers() {
+    isolated(|| {
+        let (stage, model) = hello();
+        let opencode = OpenCode::new(&stage, &model);
+        stage.client("opencode", &OpenCode::program_path(), opencode.environment(), "");
+        b2_answers(&stage, "opencode");
     });
 }
