@@ -12,7 +12,7 @@ use crate::runs::{RunFolder, Runs};
 
 /// One of the three, with its record.
 pub(super) enum Kept {
-    Run(RunFolder, RunRecord),
+    Run(RunFolder, Box<RunRecord>),
     Review(ReviewFolder, ReviewRecord),
     Pipeline(PipelineFolder, PipelineRecord),
 }
@@ -28,7 +28,7 @@ pub(super) fn find(data: &Path, typed: &str) -> Result<Kept, CommandError> {
         }
     }
     let (folder, record) = Runs::of(data).find(typed)?;
-    Ok(Kept::Run(folder, record))
+    Ok(Kept::Run(folder, Box::new(record)))
 }
 
 /// The runs of all steps of a pipeline until now.
