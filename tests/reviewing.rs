@@ -353,6 +353,115 @@ fn a_suggestion_is_applied_only_where_its_lines_still_hold() {
 }
 
 #[test]
+fn reviews_and_pipelines_are_listed_shown_followed_and_stopped_as_runs_are() {
+    let stage = stage();
+    plant(&stage);
+    step(&stage, Some(1), &answers(&json!([finding("off-by-one", "high", "last reads past the end", "app.py", 2)])));
+    let id_of = |value: &Value, name: &str| value[name].as_str().unwrap_or_else(|| panic!("{value}")).to_owned();
+    let review = id_of(&json_of(&stage.run(&["review", "--by", "claude", "--json"])), "review");
+    stage.git(&["commit", "-qam", "planted"]);
+    // A pipeline whose first step goes on until it is stopped.
+    step(&stage, Some(2), "sleep 300");
+    let words = ["pipeline", "review", "--prompt", "write f", "--review", "claude", "--json"];
+    let mut running = stage.relay(&words).start(&stage.folder.join("pipeline.log"));
+    wait_for("the pipeline works", || {
+        let tasks = std::fs::read_to_string(stage.programs().join("tasks")).ok()?;
+        (tasks.matches("\n=====\n").count() == 2).then_some(())
+    });
+    let listed: Value = serde_json::from_str(&stage.relay_ok(&["runs", "list", "--json"])).expect("JSON");
+    let one = &listed["reviews"][0];
+    assert_eq!(
+        (&one["review"], &one["ok"], &one["findings"], &one["reviewers"]),
+        (&json!(review), &json!(true), &json!(1), &json!(["claude-code"])),
+        "{listed}"
+    );
+    let pipeline = id_of(&listed["pipelines"][0], "pipeline");
+    assert_eq!(
+        (&listed["pipelines"][0]["state"], &listed["pipelines"][0]["step"]),
+        (&json!("running"), &json!("implement"))
+    );
+    assert_eq!(listed["runs"].as_array().map(Vec::len), Some(2), "each step is a run, too");
+    let text = stage.relay_ok(&["runs", "list"]);
+    let row = |id: &str| text.lines().find(|line| line.starts_with(id)).unwrap_or_else(|| panic!("{id} in {text}"));
+    assert!(
+        row(&review).contains("done") && row(&review).ends_with("review of what is not committed: 1 finding"),
+        "{text}"
+    );
+    assert!(row(&pipeline).contains("running") && row(&pipeline).ends_with("pipeline: write f"), "{text}");
+    assert_eq!(stage.relay_ok(&["runs", "list", "--last", "2"]).lines().count(), 3, "the newest two of all");
+    assert!(stage.relay_ok(&["runs", "show", &pipeline]).contains("is running, at the step `implement`"));
+    let mut following = stage.relay(&["runs", "follow", &pipeline, "--json"]).start(&stage.folder.join("follow.log"));
+    let stopped = json_of(&stage.run(&["runs", "stop", &pipeline, "--json"]));
+    assert_eq!((&stopped["state"], &stopped["ok"]), (&json!("ended"), &json!(false)), "{stopped}");
+    assert_eq!(
+        (running.ended(), following.ended()),
+        (Some(1), Some(1)),
+        "who works on it and who follows it see the end"
+    );
+    let shown = json_of(&stage.run(&["runs", "show", &pipeline, "--json"]));
+    assert!(
+        shown["why"].as_str().is_some_and(|why| why.starts_with("implement failed") && why.contains("stopped")),
+        "{shown}"
+    );
+    // What is over is followed to its end at once.
+    let followed = stage.run(&["runs", "follow", &review]);
+    assert!(followed.code == Some(0) && followed.stdout.contains("1 findings stand"), "{followed:?}");
+    assert!(json_of(&stage.run(&["runs", "show", "last", "--json"]))["run"].is_string(), "`last` is a run");
+    let wrong = stage.run(&["runs", "apply", &review]);
+    assert!(
+        wrong.code == Some(2) && wrong.stderr.contains("is a review") && wrong.stderr.contains("hint: "),
+        "{wrong:?}"
+    );
+    // A pipeline is shown as a patch and applied as a run is.
+    step(&stage, Some(3), "echo 'def f(): return 1' > f.py; said=implemented");
+    step(&stage, Some(4), &answers(&json!([])));
+    let done = id_of(&json_of(&stage.run(&words)), "pipeline");
+    assert!(stage.relay_ok(&["runs", "diff", &done]).contains("+def f(): return 1"));
+    stage.relay_ok(&["runs", "apply", &done]);
+    assert_eq!(std::fs::read_to_string(stage.project.join("f.py")).expect("applied"), "def f(): return 1\n");
+    assert_eq!(stage.run(&["runs", "apply", &done]).code, Some(6), "it is applied once");
+}
+
+#[test]
+fn a_pipeline_and_a_review_whose_process_was_killed_are_listed_as_such() {
+    let stage = stage();
+    plant(&stage);
+    step(&stage, None, "sleep 300");
+    let tasks = |count: usize| {
+        wait_for("the harness works", || {
+            let tasks = std::fs::read_to_string(stage.programs().join("tasks")).ok()?;
+            (tasks.matches("\n=====\n").count() == count).then_some(())
+        });
+    };
+    let mut review = stage.relay(&["review", "--by", "claude"]).start(&stage.folder.join("review.log"));
+    tasks(1);
+    review.kill();
+    stage.git(&["commit", "-qam", "planted"]);
+    let words = ["pipeline", "review", "--prompt", "write f", "--review", "claude"];
+    let mut pipeline = stage.relay(&words).start(&stage.folder.join("pipeline.log"));
+    tasks(2);
+    pipeline.kill();
+    let listed = wait_for("all of it is over", || {
+        let listed: Value = serde_json::from_str(&stage.relay_ok(&["runs", "list", "--json"])).expect("JSON");
+        let runs = listed["runs"].as_array().expect("a list").iter().all(|run| run["state"] == "ended");
+        (runs && listed["reviews"][0]["state"] == "ended").then_some(listed)
+    });
+    assert_eq!((&listed["reviews"][0]["ok"], &listed["pipelines"][0]["state"]), (&json!(false), &json!("interrupted")));
+    let id = listed["pipelines"][0]["pipeline"].as_str().expect("an id");
+    let shown = stage.relay_ok(&["runs", "show", id]);
+    assert!(shown.contains("is interrupted") && shown.contains(&format!("pipeline resume {id}")), "{shown}");
+    assert_eq!(stage.run(&["runs", "stop", id]).code, Some(0), "nothing of it runs");
+    assert_eq!(stage.run(&["runs", "follow", id]).code, Some(1));
+    // It goes on with the step that was interrupted, which is told so.
+    step(&stage, Some(3), "echo 'def f(): return 1' > f.py; said=implemented");
+    step(&stage, Some(4), &answers(&json!([])));
+    let resumed = json_of(&stage.run(&["pipeline", "resume", id, "--json"]));
+    assert_eq!((&resumed["ok"], &resumed["reviewed"]), (&json!(true), &json!(true)), "{resumed}");
+    let tasks = std::fs::read_to_string(stage.programs().join("tasks")).expect("tasks");
+    assert!(tasks.contains("An earlier attempt was interrupted"), "{tasks}");
+}
+
+#[test]
 fn sarif_has_the_shape_that_code_scanning_reads() {
     let stage = stage();
     let lines = plant(&stage);

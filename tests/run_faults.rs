@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use test_support::{
@@ -24,21 +25,44 @@ struct Scene {
     seen: BTreeMap<String, String>,
 }
 
-/// Sets a harness up, whose model can call its tool that writes a file, and gives an answer by a schema.
-fn scene(harness: &'static str) -> Scene {
-    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-    let made = stage.project.join("made.txt").display().to_string();
+/// The harness's call that writes a file.
+fn writes(harness: &str, file: &Path) -> Answer {
+    let made = file.display().to_string();
     let (tool, input) = match harness {
         "claude-code" => ("Write", json!({"file_path": made, "content": "made"})),
         "codex" => ("exec_command", json!({"cmd": format!("echo made > {made}")})),
         "opencode" => ("write", json!({"filePath": made, "content": "made"})),
         _ => ("write_file", json!({"file_path": made, "content": "made"})),
     };
+    Answer::Call { tool: tool.to_owned(), input }
+}
+
+/// The harness's call that runs a program, which leaves a file.
+fn runs_a_program(harness: &str, file: &Path) -> Answer {
+    let command = format!("echo ran > {}", file.display());
+    let (tool, input) = match harness {
+        "claude-code" => ("Bash", json!({"command": command, "description": "Leave a file"})),
+        "codex" => ("exec_command", json!({"cmd": command})),
+        "opencode" => ("bash", json!({"command": command, "description": "Leave a file"})),
+        _ => ("run_shell_command", json!({"command": command})),
+    };
+    Answer::Call { tool: tool.to_owned(), input }
+}
+
+/// Sets a harness up, whose model can call its tool that writes a file, and gives an answer by a schema.
+fn scene(harness: &'static str) -> Scene {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let script = match harness {
         "claude-code" => Script::new().call("Give me n", "StructuredOutput", json!({"n": 1})),
         _ => Script::new().say("Give me n", "{\"n\": 1}"),
     };
-    let model = Model::start(script.call("Write it", tool, input));
+    let call = writes(harness, &stage.project.join("made.txt"));
+    scene_of(harness, stage, script.answer_with("Write it", move |_| call.clone()))
+}
+
+/// Sets a harness up with a model of this script.
+fn scene_of(harness: &'static str, stage: Stage, script: Script) -> Scene {
+    let model = Model::start(script);
     let environment = match harness {
         "claude-code" => {
             let environment = ClaudeCode::new(&stage, &model).environment().to_vec();
@@ -224,6 +248,87 @@ fn signals(harness: &'static str) {
     hold(&scene, "signals");
 }
 
+/// How far each reach goes: what a model gets done that wants to write a file and to run a program.
+const REACHES: [&str; 4] = ["look", "edit", "work", "unguarded"];
+
+/// What a harness can, as its runs show it.
+fn abilities(harness: &'static str) {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    let file = |kind: &str, reach: &str| stage.project.join(format!("{kind}-{reach}.txt"));
+    // In each run the model first writes a file, then runs a program.
+    let next: Arc<Mutex<Option<Answer>>> = Arc::default();
+    let mut script = Script::new();
+    for reach in REACHES {
+        let (write, run) = (writes(harness, &file("made", reach)), runs_a_program(harness, &file("ran", reach)));
+        let next = Arc::clone(&next);
+        script = script.answer_with(&format!("Do it with the reach {reach}"), move |_| {
+            *next.lock().expect("no panic") = Some(run.clone());
+            write.clone()
+        });
+    }
+    let script = script.otherwise(move |_| {
+        let next = next.lock().expect("no panic").take();
+        next.unwrap_or_else(|| Answer::Say("I am done.".to_owned()))
+    });
+    let (made, ran) = (REACHES.map(|reach| file("made", reach)), REACHES.map(|reach| file("ran", reach)));
+    let mut scene = scene_of(harness, stage, script);
+    for (at, reach) in REACHES.into_iter().enumerate() {
+        let task = format!("Do it with the reach {reach}.");
+        let here: &[&str] = if reach == "look" { &[] } else { &["--here"] };
+        let name = format!("--reach {reach}");
+        let result = scene.case(&name, None, &task, &[&["--reach", reach, "--timeout", "60"], here].concat());
+        let done = match (made[at].exists(), ran[at].exists()) {
+            (true, true) => "writes files, runs programs",
+            (true, false) => "writes files",
+            (false, true) => "runs programs",
+            (false, false) => "changes nothing",
+        };
+        let ended = result["ended"].as_str().unwrap_or("refused");
+        let cell = match (ended, done) {
+            ("answered", done) => done.to_owned(),
+            (ended, "changes nothing") => ended.to_owned(),
+            (ended, done) => format!("{done}, then {ended}"),
+        };
+        if reach == "look" {
+            assert_eq!(done, "changes nothing", "{result}");
+            let listed = result["denials"].as_array().is_some_and(|denials| !denials.is_empty());
+            scene.seen.insert("says what it denied".to_owned(), yes(listed));
+        }
+        scene.seen.insert(name, cell);
+    }
+    let first = scene.case("an answer", None, "Begin", &[]);
+    scene.seen.remove("an answer");
+    let session = first["session"].as_str().unwrap_or_default().to_owned();
+    let usage = &first["usage"];
+    let counted = [("input", "input_tokens"), ("cached", "cached_input_tokens"), ("output", "output_tokens")];
+    let counted = counted.iter().filter(|(_, name)| usage[*name].is_u64()).map(|(word, _)| *word).collect::<Vec<_>>();
+    for (name, cell) in [
+        ("names its session", yes(!session.is_empty())),
+        ("counts tokens", if counted.is_empty() { yes(false) } else { counted.join(", ") }),
+        ("counts cost", yes(usage["cost_usd"].is_number())),
+        ("counts turns", yes(first["turns"].is_u64())),
+    ] {
+        scene.seen.insert(name.to_owned(), cell);
+    }
+    let schema = r#"{"type":"object"}"#;
+    let bound = scene.case("bounds", None, "Begin", &["--schema", schema, "--turns", "3", "--budget", "1"]);
+    scene.seen.remove("bounds");
+    let without = bound["without"].to_string();
+    for (name, lacks) in [("--schema", "no schema"), ("--turns", "no limit of turns"), ("--budget", "no limit of cost")]
+    {
+        scene.seen.insert(name.to_owned(), yes(!without.contains(lacks)));
+    }
+    for flag in ["--resume", "--fork"] {
+        let result = scene.case(flag, None, "Go on", &[flag, &session]);
+        scene.seen.insert(flag.to_owned(), yes(result["ok"] == true));
+    }
+    hold(&scene, "abilities");
+}
+
+fn yes(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
+}
+
 const HARNESSES: [&str; 4] = ["claude-code", "codex", "gemini-cli", "opencode"];
 
 /// Compares what was seen with a table of the page, or writes it there.
@@ -290,6 +395,30 @@ fn gemini_cli_and_a_model_that_fails() {
 #[ignore = "each takes minutes: `make run-faults`"]
 fn opencode_and_a_model_that_fails() {
     isolated(|| faults("opencode"));
+}
+
+#[test]
+#[ignore = "each takes minutes: `make run-faults`"]
+fn what_claude_code_can() {
+    isolated(|| abilities("claude-code"));
+}
+
+#[test]
+#[ignore = "each takes minutes: `make run-faults`"]
+fn what_codex_can() {
+    isolated(|| abilities("codex"));
+}
+
+#[test]
+#[ignore = "each takes minutes: `make run-faults`"]
+fn what_gemini_cli_can() {
+    isolated(|| abilities("gemini-cli"));
+}
+
+#[test]
+#[ignore = "each takes minutes: `make run-faults`"]
+fn what_opencode_can() {
+    isolated(|| abilities("opencode"));
 }
 
 #[test]

@@ -183,16 +183,6 @@ fn changes_are_reviewed_over_mcp() {
     assert_eq!(client.close(), Some(0));
 }
 
-/// A wrapper that gives a harness the scripted model although the program that starts it passes no variables on.
-fn wrapped(program: &Path, environment: &[(String, String)]) -> String {
-    let exports: String = environment
-        .iter()
-        .filter(|(name, _)| !["PATH", "HOME", "TMPDIR", "LANG", "TERM", "RELAY_DIR"].contains(&name.as_str()))
-        .map(|(name, value)| format!("export {name}='{value}'\n"))
-        .collect();
-    format!("#!/bin/sh\n{exports}exec '{}' \"$@\"\n", program.display())
-}
-
 /// `make demo-codex-calls-claude`
 #[test]
 fn b9_codex_calls_claude() {
@@ -210,7 +200,7 @@ fn b9_codex_calls_claude() {
                 .say("It is called `A project`.", "Claude says: it is called `A project`."),
         );
         let claude = ClaudeCode::new(&stage, &model);
-        stage.program("claude", &wrapped(&ClaudeCode::program_path(), claude.environment()));
+        stage.client("claude", &ClaudeCode::program_path(), claude.environment(), "");
         println!("Codex is asked to ask Claude. Its model is scripted, everything else is real.");
         let answer = Client::Codex.ask(&stage, &model, "Ask Claude what this project is called.", None);
         println!("Codex: {}", answer.result);
@@ -242,9 +232,7 @@ fn b9_claude_calls_codex() {
                 .say("It is called `A project`.", "Codex says: it is called `A project`."),
         );
         let codex = Codex::new(&stage, &model);
-        let real = std::fs::canonicalize(stage.programs().join("codex")).expect("it is on the path");
-        std::fs::remove_file(stage.programs().join("codex")).expect("a link");
-        stage.program("codex", &wrapped(&real, codex.environment()));
+        stage.client("codex", &stage.programs().join("codex"), codex.environment(), "");
         println!("Claude Code is asked to ask Codex. Its model is scripted, everything else is real.");
         let answer = Client::ClaudeCode.ask(&stage, &model, "Ask Codex what this project is called.", None);
         println!("Claude Code: {}", answer.result);
@@ -301,69 +289,4 @@ fn b8_each_harness_is_told_of_the_server_as_the_page_says() {
             .any(|heard| heard.everything().contains("who is here") || heard.body.to_string().contains("codex_exec"));
         assert!(tools, "its model is offered the runners: {:?}", answer.outcome);
     });
-}
-
-/// The page's lines for a shell, in order, of its blocks marked so.
-fn shell_lines(kind: &str) -> Vec<String> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/runs.md");
-    let docs = std::fs::read_to_string(docs).expect("the page");
-    let blocks = docs.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
-    let lines = blocks.filter(|(name, _)| *name == kind).flat_map(|(_, body)| body.lines());
-    lines.filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
-}
-
-#[test]
-fn every_line_of_the_page_runs() {
-    let stage = stage();
-    // Codex answers as Claude Code's stand-in does not: its own lines.
-    let codex = "#!/bin/sh\ncase \"$*\" in *--version*) echo 'codex-cli 0.169.0'; exit 0;; *status*) exit 0;; esac\ncat \
-                 >/dev/null\necho '{\"type\":\"thread.started\",\"thread_id\":\"t1\"}'\necho \
-                 '{\"type\":\"item.completed\",\"item\":{\"id\":\"i\",\"type\":\"agent_message\",\"text\":\"{\\\"findings\\\": \
-                 []}\"}}'\necho '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1,\"cached_input_tokens\":0,\"output_tokens\":1}}'\n";
-    stage.program("codex", codex);
-    let claude = CLAUDE.replace("    WAIT*)", "    *'cache the parser'*) echo x > cached.py ;;\n    WAIT*)");
-    stage.program("claude", &claude);
-    stage.relay_ok(&["register", "alice"]);
-    stage.git(&["branch", "topic"]);
-    let shell =
-        |line: &str| Program::new("sh").args(["-ec", line]).envs(stage.environment()).within(&stage.project).run();
-    let registering = ["codex mcp add", "claude mcp add-json"];
-    let lines = shell_lines("sh");
-    assert!(lines.len() > 12, "{lines:?}");
-    for line in lines.iter().filter(|line| !registering.iter().any(|other| line.starts_with(other))) {
-        let outcome = shell(line);
-        assert_eq!(outcome.code, Some(0), "{line}: {outcome:?}");
-    }
-    // A night's line, as cron runs it: the time, then the command, in the home.
-    for line in shell_lines("cron") {
-        let command = line.splitn(6, char::is_whitespace).nth(5).expect("five fields and a command").trim();
-        let outcome = Program::new("sh").args(["-c", command]).envs(stage.environment()).within(&stage.home).run();
-        assert_eq!(outcome.code, Some(0), "{line}: {outcome:?}");
-    }
-    let report = stage.relay_ok(&["read", "--agent", "alice"]);
-    assert!(report.contains("Run ") && report.contains("answered"), "the night's run reports: {report}");
-    // The job of CI: what its steps run.
-    let workflow = shell_lines("yaml").join("\n");
-    let runs = workflow.lines().filter_map(|line| line.trim().strip_prefix("run: ")).collect::<Vec<_>>();
-    assert_eq!(runs.len(), 1, "{workflow}");
-    stage.git(&["update-ref", "refs/remotes/origin/main", "HEAD"]);
-    std::fs::write(stage.project.join("new.py"), "x = 1\n").expect("written");
-    let program = Program::new("bash").args(["-eo", "pipefail", "-c", runs[0]]).envs(stage.environment());
-    let outcome = program.env("GITHUB_BASE_REF", "main").within(&stage.project).run();
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    let sarif: Value =
-        serde_json::from_slice(&std::fs::read(stage.project.join("review.sarif")).expect("written")).expect("JSON");
-    assert_eq!(sarif["version"], "2.1.0");
-    // An agent's call is one that the tool takes.
-    let call = shell_lines("json").into_iter().find(|line| line.contains("start_run")).expect("a call");
-    let call: Value = serde_json::from_str(&call).expect("JSON");
-    std::fs::remove_file(stage.project.join("new.py")).expect("removed");
-    std::fs::remove_file(stage.project.join("review.sarif")).expect("removed");
-    let mut client = caller(&stage);
-    let begun = called(&mut client, call["tool"].as_str().expect("a tool"), call["arguments"].clone());
-    assert_eq!(begun["structuredContent"]["state"], "running", "{begun}");
-    let mail = client.call("fetch_messages", json!({"wait_seconds": 60}));
-    assert!(format!("{mail:?}").contains("did port the parser"), "{mail:?}");
-    nothing_is_left(&stage);
-    assert_eq!(client.close(), Some(0));
 }

@@ -3,9 +3,13 @@
 //! the result says what happened.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{ClaudeCode, Model, Outcome, Program, Script, Stage, isolated, wait_for};
+use test_support::{
+    Answer, ClaudeCode, Codex, Gemini, Model, OpenCode, Outcome, Program, Running, Script, Stage, Terminal, isolated,
+    wait_for,
+};
 
 /// Says what Claude Code says with `--output-format stream-json`. The task, from standard input, tells it what to do.
 const CLAUDE: &str = r#"#!/bin/sh
@@ -20,6 +24,9 @@ case "$task" in
     BEHIND*) setsid sleep 300 & ;;
     EDIT*) echo changed > README.md; echo new > new.txt ;;
     LENGTH*) task=${#task} ;;
+    MANY*) count=0; while [ $count -lt 4000 ]; do
+            printf '{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"on and on, %s"}]},"session_id":"5e551011-0000-4000-8000-000000000001"}\n' $count || exit 3
+            count=$((count + 1)); done ;;
 esac
 printf '{"type":"result","subtype":"success","is_error":false,"result":"did %s","session_id":"5e551011-0000-4000-8000-000000000001","num_turns":1,"duration_ms":1,"duration_api_ms":1,"total_cost_usd":0.001,"usage":{"input_tokens":3,"output_tokens":2,"cache_read_input_tokens":1,"cache_creation_input_tokens":0},"modelUsage":{"m":{"inputTokens":3,"outputTokens":2,"cacheReadInputTokens":1,"cacheCreationInputTokens":0,"costUSD":0.001,"contextWindow":1}},"permission_denials":[],"uuid":"u"}\n' "$(printf '%s' "$task" | head -n 1)"
 "#;
@@ -206,6 +213,70 @@ fn an_edit_is_made_in_a_worktree_and_applied_once_whole_or_not_at_all() {
 }
 
 #[test]
+fn of_two_that_apply_one_run_at_once_one_does() {
+    let stage = stage();
+    let result = json_of(&stage.run(&["run", "claude", "EDIT", "--reach", "edit", "--json"]));
+    let id = result["run"].as_str().expect("an id");
+    let start =
+        |number: u32| stage.relay(&["runs", "apply", id]).start(&stage.folder.join(format!("apply-{number}.log")));
+    let mut both = [1, 2, 3].map(start);
+    let mut codes: Vec<Option<i32>> = both.iter_mut().map(Running::ended).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(0), Some(6), Some(6)]);
+    assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
+    assert_eq!(std::fs::read_to_string(stage.project.join("new.txt")).expect("there"), "new\n");
+}
+
+#[test]
+fn a_disk_that_fills_up_while_events_are_written_loses_no_run() {
+    isolated(|| {
+        let stage = stage();
+        let small = stage.folder.join("small");
+        std::fs::create_dir(&small).expect("the stage is writable");
+        Program::new("mount").args(["-t", "tmpfs", "-o", "size=64m,mode=0700", "disk"]).arg(&small).succeed();
+        let at = |words: &[&str]| stage.relay(words).env("RELAY_DIR", small.join("mesh")).run();
+        // The adapters are compiled into the data folder once.
+        assert_eq!(json_of(&at(&["run", "claude", "hello", "--json"]))["ok"], true);
+        let mut filler = std::fs::File::create(small.join("filler")).expect("there is room");
+        while std::io::Write::write_all(&mut filler, &[0; 4096]).is_ok() {}
+        let length = filler.metadata().expect("it is there").len();
+        filler.set_len(length - 400_000).expect("it can be cut");
+        let outcome = at(&["run", "claude", "MANY", "--json"]);
+        assert_eq!(outcome.code, Some(5), "{outcome:?}");
+        assert!(outcome.stderr.contains("could not be written"), "{outcome:?}");
+        assert!(outcome.stderr.contains("see whether the disk is full"), "{outcome:?}");
+        let listed = |outcome: &Outcome| -> Value { json_of(outcome)["runs"][0].clone() };
+        assert_ne!(listed(&at(&["runs", "list", "--json"]))["state"], "ended", "it is not forgotten, nor made up");
+        // With room again, the next command tells what came of it.
+        std::fs::remove_file(small.join("filler")).expect("it can be removed");
+        drop(filler);
+        let line = listed(&at(&["runs", "list", "--json"]));
+        assert_eq!(
+            (&line["state"], &line["ended"], &line["ok"]),
+            (&json!("ended"), &json!("broke-off"), &json!(false))
+        );
+        let result = json_of(&at(&["runs", "show", "last", "--json"]));
+        let events = result["structured"]["events"].as_array().expect("events").len();
+        assert!((500..4_000).contains(&events), "what was printed until then is there: {events}");
+        assert_eq!(json_of(&at(&["run", "claude", "hello", "--json"]))["ok"], true);
+    });
+}
+
+#[test]
+fn a_harness_that_is_not_signed_in_says_so() {
+    isolated(|| {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        std::fs::create_dir_all(stage.programs()).expect("the home is writable");
+        std::os::unix::fs::symlink(ClaudeCode::program_path(), stage.programs().join("claude")).expect("a link");
+        let outcome = stage.run(&["run", "claude", "Say hello.", "--timeout", "60"]);
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        assert!(outcome.stderr.contains(": login, Claude Code is not signed in"), "{outcome:?}");
+        assert!(outcome.stderr.contains("hint: sign in"), "{outcome:?}");
+        nothing_is_left(&stage);
+    });
+}
+
+#[test]
 fn what_is_not_well_formed_is_told_with_a_hint_and_nothing_is_left() {
     let stage = stage();
     let tall = "{\"type\": 7}";
@@ -226,8 +297,10 @@ fn what_is_not_well_formed_is_told_with_a_hint_and_nothing_is_left() {
         assert!(outcome.stderr.contains(expected), "{words:?}: {outcome:?}");
     }
     std::fs::write(stage.project.join("README.md"), "mine\n").expect("written");
-    let dirty = stage.run(&["run", "claude", "EDIT", "--reach", "edit"]);
-    assert_eq!(dirty.code, Some(6), "{dirty:?}");
+    for words in [&["run", "claude", "EDIT", "--reach", "edit"][..], &["run", "claude", "hello", "--worktree"]] {
+        let dirty = stage.run(words);
+        assert!(dirty.code == Some(6) && dirty.stderr.contains("hint: commit or stash them"), "{dirty:?}");
+    }
     let outside = stage.relay(&["run", "claude", "EDIT", "--reach", "edit"]).within(&stage.home).run();
     assert_eq!(outside.code, Some(3), "{outside:?}");
     assert!(outside.stderr.contains("in no git repository"), "{outside:?}");
@@ -278,6 +351,64 @@ fn a_run_may_start_no_run_and_allow_nothing() {
 }
 
 #[test]
+fn a_user_sees_how_it_goes_in_a_terminal_and_stops_it_there() {
+    let stage = stage();
+    let words = [stage.binary().display().to_string().as_str(), "run", "claude", "CHILDREN"].map(str::to_owned);
+    let terminal = Terminal::start(&stage.folder, &stage.project, &stage.environment(), &words);
+    terminal.wait_for("session 5e551011");
+    terminal.wait_for("started");
+    terminal.press("C-c");
+    wait_for("it has ended", || (runs(&stage).first()?["ended"] == "stopped").then_some(()));
+    nothing_is_left(&stage);
+}
+
+#[test]
+fn mail_reaches_a_run_by_its_hooks() {
+    isolated(|| {
+        let stage = Arc::new(Stage::new(env!("CARGO_BIN_EXE_relay-mesh")));
+        stage.relay_ok(&["register", "alice"]);
+        let (mail, readme) = (Arc::clone(&stage), stage.project.join("README.md"));
+        let model = Model::start(
+            Script::new()
+                .answer_with("Read the readme", move |_| {
+                    mail.relay_ok(&["send", "reader", "Mind the gap.", "--from", "alice"]);
+                    Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
+                })
+                .say("# A project", "I read it."),
+        );
+        let words = ["run", "claude", "Read the readme.", "--as", "reader", "--timeout", "60", "--json"];
+        let result = json_of(&ClaudeCode::new(&stage, &model).run(&words));
+        assert_eq!(
+            (&result["structured"]["response"], &result["mail"]),
+            (&json!("I read it."), &json!([])),
+            "{result}"
+        );
+        let told = model.wait_for_news("# A project").news();
+        assert!(told.contains("Mind the gap.") && told.contains("<relay-mesh-message id="), "{told}");
+    });
+}
+
+#[test]
+fn no_shell_of_a_harness_allows_runs() {
+    isolated(|| {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        stage.relay_ok(&["install", "claude-code", "--project", &stage.project_path(), "--yes"]);
+        let allow = format!("{} runs allow bob claude", stage.binary().display());
+        // By the variables of the harness, and without any of them by the processes above.
+        let bare = format!("env -i PATH=\"$PATH\" HOME=\"$HOME\" RELAY_DIR='{}' {allow}", stage.data.display());
+        let command = format!("{allow}; echo first $?; {bare}; echo second $?");
+        let input = json!({"command": command, "description": "Allow bob"});
+        let model = Model::start(Script::new().call("Let bob run", "Bash", input));
+        let asked = ClaudeCode::new(&stage, &model).ask("Let bob run Claude Code.", &[]);
+        let told = model.heard().iter().map(test_support::Heard::news).collect::<Vec<_>>().join("\n");
+        assert!(told.contains("first 4") && told.contains("second 4"), "{told}: {:?}", asked.outcome);
+        assert_eq!(told.matches("this shell belongs to an agent").count(), 2, "{told}");
+        let allowed: Value = serde_json::from_str(&stage.relay_ok(&["runs", "allowed", "--json"])).expect("JSON");
+        assert_eq!(allowed["allowed"], json!([]), "nothing is allowed");
+    });
+}
+
+#[test]
 fn b2_the_real_claude_code_answers() {
     isolated(|| {
         let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
@@ -289,5 +420,51 @@ fn b2_the_real_claude_code_answers() {
         assert_eq!((outcome.code, &result["ended"]), (Some(0), &json!("answered")));
         assert!(result["session"].is_string() && result["usage"]["input_tokens"].is_u64(), "{result}");
         nothing_is_left(&stage);
+    });
+}
+
+/// What `run --agent NAME` says of a real client on the stage's path, whose model says hello.
+fn b2_answers(stage: &Stage, agent: &str) {
+    let outcome = stage.run(&["run", "--agent", agent, "--prompt", "Say hello.", "--timeout", "60"]);
+    let result = json_of(&outcome);
+    assert_eq!((outcome.code, &result["ended"]), (Some(0), &json!("answered")), "{outcome:?}");
+    assert_eq!((&result["agent"], &result["structured"]["response"]), (&json!(agent), &json!("Hello from the model.")));
+    assert!(result["session"].is_string() && result["usage"]["input_tokens"].is_u64(), "{result}");
+    nothing_is_left(stage);
+}
+
+fn hello() -> (Stage, Model) {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
+    (stage, Model::start(Script::new().say("Say hello.", "Hello from the model.")))
+}
+
+#[test]
+fn b2_the_real_codex_answers() {
+    isolated(|| {
+        let (stage, model) = hello();
+        let codex = Codex::new(&stage, &model);
+        stage.client("codex", &stage.programs().join("codex"), codex.environment(), "");
+        b2_answers(&stage, "codex");
+    });
+}
+
+#[test]
+fn b2_the_real_gemini_cli_answers() {
+    isolated(|| {
+        let (stage, model) = hello();
+        let gemini = Gemini::new(&stage, &model);
+        stage.client("gemini", &stage.programs().join("gemini"), gemini.environment(), "");
+        b2_answers(&stage, "gemini");
+    });
+}
+
+#[test]
+fn b2_the_real_opencode_answers() {
+    isolated(|| {
+        let (stage, model) = hello();
+        let opencode = OpenCode::new(&stage, &model);
+        stage.client("opencode", &OpenCode::program_path(), opencode.environment(), "");
+        b2_answers(&stage, "opencode");
     });
 }

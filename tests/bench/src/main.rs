@@ -2,7 +2,8 @@
 //!
 //! Run by `make bench`, which builds the binary first. Every time is a ratio to something that
 //! is measured in the same run, in turns with it, so that a slow or a busy machine changes both.
-//! Nothing here is asserted: docs/benchmarks.md holds what was measured where.
+//! Nothing here is asserted: docs/benchmarks.md holds what was measured where. Words on its command
+//! line name the sections to measure: processes, senders, runs, sizes.
 
 mod baseline;
 mod cold_start;
@@ -11,6 +12,7 @@ mod coordination;
 mod installing;
 mod memory;
 mod package;
+mod runs;
 mod tool_list;
 
 use std::path::PathBuf;
@@ -46,21 +48,33 @@ fn measure() -> Result<(), Failure> {
     let baselines = Baselines::build(scratch.path())?;
     let subject = Subject { relay_mesh, baselines, scratch };
     let report = Report::to_standard_output();
+    let named: Vec<String> = std::env::args().skip(1).collect();
+    let is_wanted = |name: &str| named.is_empty() || named.iter().any(|one| one == name);
     // One after the other: two measurements at once would measure each other.
-    report.section("whole processes, against a static hello-world");
-    commands::send(&subject, &report)?;
-    commands::hook(&subject, &report)?;
-    cold_start::first_answer(&subject, &report)?;
-    installing::plugin(&subject, &report)?;
-    coordination::reservations(&subject, &report)?;
-    coordination::status(&subject, &report)?;
-    report.section("many senders");
-    coordination::senders(&subject, &report)?;
-    report.section("sizes");
-    package::size(&subject, &report)?;
-    tool_list::tokens(&subject, &report)?;
-    memory::short_lived(&subject, &report)?;
-    memory::stdio_server(&subject, &report)?;
-    memory::host(&subject, &report)?;
+    if is_wanted("processes") {
+        report.section("whole processes, against a static hello-world");
+        commands::send(&subject, &report)?;
+        commands::hook(&subject, &report)?;
+        cold_start::first_answer(&subject, &report)?;
+        installing::plugin(&subject, &report)?;
+        coordination::reservations(&subject, &report)?;
+        coordination::status(&subject, &report)?;
+    }
+    if is_wanted("senders") {
+        report.section("many senders");
+        coordination::senders(&subject, &report)?;
+    }
+    if is_wanted("runs") {
+        report.section("runs");
+        runs::runs(&subject, &report)?;
+    }
+    if is_wanted("sizes") {
+        report.section("sizes");
+        package::size(&subject, &report)?;
+        tool_list::tokens(&subject, &report)?;
+        memory::short_lived(&subject, &report)?;
+        memory::stdio_server(&subject, &report)?;
+        memory::host(&subject, &report)?;
+    }
     Ok(())
 }

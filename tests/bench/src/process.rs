@@ -44,6 +44,22 @@ pub fn resident(pid: u32) -> Result<Resident, Failure> {
     Ok(Resident { all: field("VmRSS:")?, own: field("RssAnon:")? })
 }
 
+/// A process's share of the memory that it maps, in megabytes of a million bytes: a page that two processes map counts
+/// half for each.
+pub fn proportional(pid: u32) -> Result<f64, Failure> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = text.lines().find(|line| line.starts_with("Pss:")).ok_or_else(|| format!("no share of {pid}"))?;
+    let kibibytes: f64 = line.split_whitespace().nth(1).ok_or("an empty field")?.parse()?;
+    Ok(kibibytes * 1024.0 / 1e6)
+}
+
+/// Whether a child has ended and still waits to be reaped. What the system knows of it can be read until then.
+pub fn is_zombie(pid: u32) -> Result<bool, Failure> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let (_, fields) = stat.rsplit_once(')').ok_or("a line without a name")?;
+    Ok(fields.trim_start().starts_with('Z'))
+}
+
 /// The processor time that a process has used so far. The system counts in hundredths of a second.
 pub fn processor_time(pid: u32) -> Result<Duration, Failure> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;

@@ -191,6 +191,18 @@ impl Stage {
         std::fs::set_permissions(&file, Permissions::from_mode(0o755)).expect("the file is ours");
     }
 
+    /// Puts a real client on PATH under this name. It has its variables although the program that starts it passes
+    /// none on, and runs this shell code before.
+    pub fn client(&self, name: &str, program: &Path, environment: &[(String, String)], first: &str) {
+        let usual = ["PATH", "HOME", "TMPDIR", "LANG", "TERM", "RELAY_DIR"];
+        let own = environment.iter().filter(|(name, _)| !usual.contains(&name.as_str()));
+        let exports: String = own.map(|(name, value)| format!("export {name}='{value}'\n")).collect();
+        let real = std::fs::canonicalize(program).expect("the client is installed");
+        // A link of that name may be there already.
+        let _gone = std::fs::remove_file(self.programs().join(name));
+        self.program(name, &format!("#!/bin/sh\n{exports}{first}\nexec '{}' \"$@\"\n", real.display()));
+    }
+
     /// The environment of the user's programs. The binary is on PATH, as after an installation.
     pub fn environment(&self) -> Vec<(String, String)> {
         let programs = self.binary.parent().map(|folder| folder.display().to_string()).unwrap_or_default();

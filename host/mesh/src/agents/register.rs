@@ -127,6 +127,16 @@ impl Mesh {
     /// Registers the caller. The same session gets the same agent again. If the wanted name belongs to another agent,
     /// the caller gets a numbered one.
     pub async fn register(&self, caller: &Principal, wanted: Registration) -> Result<Registered, RegisterError> {
+        self.register_kept(caller, wanted, Durability::Synced).await
+    }
+
+    /// The same, with its record kept as durably as the caller needs it.
+    pub(crate) async fn register_kept(
+        &self,
+        caller: &Principal,
+        wanted: Registration,
+        durability: Durability,
+    ) -> Result<Registered, RegisterError> {
         check_profile(&wanted.profile)?;
         if let (Some(name), Some(team)) = (&wanted.name, &wanted.team)
             && name.team().is_some_and(|said| said != team)
@@ -146,7 +156,7 @@ impl Mesh {
                 adopt::let_go(&self.core, &own, session_of(caller).as_ref()).await?;
                 asked
             }
-            (Some(own), _) => match self.register_again(caller, &own, profile.clone()).await? {
+            (Some(own), _) => match self.register_again(caller, &own, profile.clone(), durability).await? {
                 Some(registered) => return Ok(registered),
                 // Its record is gone, though its session goes on: the store came back empty.
                 None => own,
@@ -159,7 +169,8 @@ impl Mesh {
         };
         for number in 1..=MOST_NUMBERED {
             let candidate = if number == 1 { name.clone() } else { name.numbered(number) };
-            if let Some((agent, how, key)) = take_name(&self.core, &self.inboxes, caller, &candidate, &profile).await? {
+            let taken = take_name(&self.core, &self.inboxes, caller, (&candidate, &profile), durability).await?;
+            if let Some((agent, how, key)) = taken {
                 let adoptable = if number > 1 { self.adoptable(&name).await? } else { None };
                 let outcome = match how {
                     Taken::New if number > 1 => RegisterOutcome::Numbered { wanted: name },
@@ -198,19 +209,18 @@ impl Mesh {
         caller: &Principal,
         name: &AgentName,
         profile: Profile,
+        durability: Durability,
     ) -> Result<Option<Registered>, RegisterError> {
         let now = self.core.machine.now();
         let agent =
-            records::update(self.core.shared.as_ref(), &keys::meta(name), Durability::Synced, |old: Option<Agent>| {
-                match old {
-                    None => (Next::Keep, None),
-                    Some(mut agent) => {
-                        let old = std::mem::take(&mut agent.profile);
-                        agent.profile = profile.clone();
-                        fill(&mut agent.profile, &old);
-                        agent.bound = now;
-                        (Next::Put(agent.clone()), Some(agent))
-                    }
+            records::update(self.core.shared.as_ref(), &keys::meta(name), durability, |old: Option<Agent>| match old {
+                None => (Next::Keep, None),
+                Some(mut agent) => {
+                    let old = std::mem::take(&mut agent.profile);
+                    agent.profile = profile.clone();
+                    fill(&mut agent.profile, &old);
+                    agent.bound = now;
+                    (Next::Put(agent.clone()), Some(agent))
                 }
             })
             .await?;
@@ -272,8 +282,8 @@ async fn take_name(
     core: &Core,
     inboxes: &Inboxes,
     caller: &Principal,
-    name: &AgentName,
-    profile: &Profile,
+    (name, profile): (&AgentName, &Profile),
+    durability: Durability,
 ) -> Result<Option<(Agent, Taken, Option<String>)>, RegisterError> {
     for _ in 0..TRIES {
         let found = records::load::<Agent>(core.shared.as_ref(), &keys::meta(name)).await?;
@@ -311,7 +321,7 @@ async fn take_name(
             record::release_agent(core, name, &theirs).await?;
         }
         let value = records::json(&agent);
-        match core.shared.swap(&keys::meta(name), revision, Some(&value), Durability::Synced).await {
+        match core.shared.swap(&keys::meta(name), revision, Some(&value), durability).await {
             Ok(_) => return Ok(Some((agent, how, key))),
             Err(SwapError::Changed { .. }) => {}
             // Its record is deleted, but its name still belongs to its former machine.

@@ -109,6 +109,16 @@ pub struct PipelineRecord {
     pub applied: Option<Instant>,
 }
 
+impl PipelineRecord {
+    /// The step that failed, and why, as one clause.
+    pub fn failure(&self) -> Option<String> {
+        self.steps.iter().find_map(|step| match &step.state {
+            StepState::Failed { why } => Some(format!("{} failed: {why}", step.kind.as_str())),
+            StepState::Running | StepState::Done { .. } => None,
+        })
+    }
+}
+
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {

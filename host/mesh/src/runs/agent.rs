@@ -1,6 +1,6 @@
 //! A run is an agent while it lives: it has a name, an inbox and a presence, and can hold reservations.
 
-use store::StoreError;
+use store::{Durability, StoreError};
 
 use crate::agents::{Profile, remote_presence};
 use crate::names::AgentName;
@@ -51,7 +51,10 @@ impl Mesh {
             transport: Transport::CommandLine,
             profile: profile.clone(),
         };
-        let registered = self.register(&caller, Registration { name, team: None, profile }).await?;
+        // A run is over when the machine loses its power, and joins again when it is concluded: it need not wait for the
+        // disk before its harness starts.
+        let wanted = Registration { name, team: None, profile };
+        let registered = self.register_kept(&caller, wanted, Durability::Process).await?;
         caller.agent = Some(registered.agent.name);
         record::change_session(&self.core, &session, |record| record.activity = Activity::Busy).await?;
         Ok(caller)

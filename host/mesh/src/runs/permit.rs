@@ -103,6 +103,14 @@ pub enum NotPermitted {
         /// How many it may.
         budget: Budget,
     },
+    /// The first of the runs above has nothing left that another could have.
+    #[error("run {root}, below which this would run, has no {what} left")]
+    NothingLeft {
+        /// That run.
+        root: RunId,
+        /// Its time or its budget.
+        what: &'static str,
+    },
     /// The caller is a run itself, too deep to start another.
     #[error("this is run {parent} itself, and runs may start runs to a depth of {most}")]
     TooDeep {
@@ -144,31 +152,69 @@ pub fn permit(
     if reach > allowance.reach {
         return Err(NotPermitted::TooFar { agent, harness: harness.to_owned(), allowed: allowance.reach });
     }
-    if let Some(budget) = allowance.budget {
-        let is_its = |run: &&RunRecord| run.by.as_ref() == Some(&agent) && run.harness == harness;
-        let spent = runs.iter().filter(is_its).filter(|run| now.since(run.started) < DAY).count();
+    // What a run starts counts for its own agent, and for the one that started the first of the runs above it.
+    let root = parent.and_then(|parent| runs.iter().chain([parent]).find(|run| run.id == parent.root));
+    let starter = root.and_then(|root| root.by.as_ref()).filter(|starter| **starter != agent);
+    for agent in std::iter::once(&agent).chain(starter) {
+        let allowance = allowed.iter().find(|allowance| allowance.agent == *agent && allowance.harness == harness);
+        let Some(budget) = allowance.and_then(|allowance| allowance.budget) else { continue };
+        let young = runs.iter().filter(|run| run.harness == harness && now.since(run.started) < DAY);
+        let spent = young.filter(|run| counts_for(agent, run, runs)).count();
         if spent >= budget.0 as usize {
-            return Err(NotPermitted::Spent { agent, harness: harness.to_owned(), spent, budget });
+            return Err(NotPermitted::Spent { agent: agent.clone(), harness: harness.to_owned(), spent, budget });
         }
     }
     Ok(())
 }
 
-/// How long a run below others may take at most, in milliseconds: what its root has left.
-pub fn time_left(root: &RunRecord, now: Instant) -> u64 {
+/// Whether a run was started by this agent, or by a run below one that was.
+fn counts_for(agent: &AgentName, run: &RunRecord, runs: &[RunRecord]) -> bool {
+    let is_by = |run: &RunRecord| run.by.as_ref() == Some(agent);
+    is_by(run) || (run.root != run.id && runs.iter().any(|other| other.id == run.root && is_by(other)))
+}
+
+/// The time in milliseconds and the cost that a run below others gets of what it asks for: no more than its root has
+/// left. Runs that were started since the root are given, and the root among them.
+pub fn share(
+    root: &RunRecord,
+    runs: &[RunRecord],
+    now: Instant,
+    (time, cost): (u64, Option<u64>),
+) -> Result<(u64, Option<u64>), NotPermitted> {
+    let time = time.min(time_left(root, now));
+    let cost = [cost, cost_left(root, runs)].into_iter().flatten().min();
+    match (time, cost) {
+        (0, _) => Err(NotPermitted::NothingLeft { root: root.id, what: "time" }),
+        (_, Some(0)) => Err(NotPermitted::NothingLeft { root: root.id, what: "budget" }),
+        shared => Ok(shared),
+    }
+}
+
+/// What is left of a root's time, in milliseconds.
+fn time_left(root: &RunRecord, now: Instant) -> u64 {
     root.limits.time.saturating_sub(now.since(root.started))
 }
 
-/// What a run below others may cost at most, in millionths of a US dollar: what its root and the other runs below that
-/// have left. None if the root has no limit.
-pub fn cost_left(root: &RunRecord, runs: &[RunRecord]) -> Option<u64> {
-    let spent = runs.iter().filter(|run| run.root == root.id).filter_map(|run| run.ended.as_ref()?.cost).sum();
+/// What is left of a root's cost, in millionths of a US dollar; none if it has no limit. A run that goes on counts with
+/// all that it may cost, so that several at once do not each get the whole rest.
+fn cost_left(root: &RunRecord, runs: &[RunRecord]) -> Option<u64> {
+    let below = runs.iter().filter(|run| run.root == root.id && run.id != root.id);
+    let spent = below.filter_map(|run| match &run.ended {
+        Some(end) => end.cost,
+        None => run.task.cost,
+    });
+    let spent: u64 = spent.sum();
     root.task.cost.map(|most| most.saturating_sub(spent))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::ports::machine::Process;
+    use crate::ports::runner::{Ending, Extensions, Start, Task};
+    use crate::runs::record::{RunEnd, RunLimits, Workplace};
 
     fn name(text: &str) -> AgentName {
         text.parse().expect("a name")
@@ -204,6 +250,115 @@ mod tests {
         check("bob", Reach::Edit, &["bob claude-code edit"], "permitted");
         check("bob", Reach::Work, &["bob claude-code edit"], "with the reach `edit` at most");
         check("bob", Reach::Look, &["bob claude-code edit 1/day"], "permitted");
+    }
+
+    /// A run by its number and that of its root, with who started it and what it may cost or has cost.
+    fn run(number: u8, root: u8, by: Option<&str>, cost: Option<u64>, ended: Option<u64>) -> RunRecord {
+        let id = |number: u8| format!("01JD8Z3K5V00000000000000{number:02}").parse().expect("an id");
+        let end = |cost| RunEnd {
+            at: Instant(0),
+            ending: Ending::Answered,
+            ok: true,
+            why: None,
+            session: None,
+            session_usage: None,
+            cost: Some(cost),
+            changed: 0,
+        };
+        RunRecord {
+            id: id(number),
+            harness: "claude-code".to_owned(),
+            agent: Some(name("claude-run")),
+            by: by.map(name),
+            parent: (number != root).then(|| id(root)),
+            root: id(root),
+            depth: if number == root { 1 } else { 2 },
+            asked_folder: PathBuf::new(),
+            workplace: Workplace::Here { top: None },
+            task: Task {
+                id: String::new(),
+                folder: PathBuf::new(),
+                start: Start::Fresh(String::new()),
+                reach: Reach::Look,
+                extensions: Extensions::None,
+                model: None,
+                schema: None,
+                guidance: None,
+                turns: None,
+                cost,
+            },
+            about: String::new(),
+            limits: RunLimits { time: 1_000, ..RunLimits::default() },
+            report: Vec::new(),
+            reserve: Vec::new(),
+            launch: None,
+            before: None,
+            supervisor: Process { pid: 1, start: 1 },
+            started: Instant(100),
+            attempts: 1,
+            earlier: None,
+            ended: ended.map(end),
+            applied: None,
+        }
+    }
+
+    #[test]
+    fn a_run_below_others_gets_what_its_root_has_left() {
+        let root = run(1, 1, Some("bob"), Some(100), None);
+        let check = |others: &[RunRecord], now, asked, expected: Result<(u64, Option<u64>), &str>| {
+            let runs: Vec<RunRecord> = std::iter::once(root.clone()).chain(others.iter().cloned()).collect();
+            let outcome = share(&root, &runs, Instant(now), asked).map_err(|error| error.to_string());
+            match (outcome, expected) {
+                (Ok(given), Ok(expected)) => assert_eq!(given, expected),
+                (Err(said), Err(expected)) => assert!(said.contains(expected), "{said}"),
+                (outcome, expected) => panic!("{outcome:?} instead of {expected:?}"),
+            }
+        };
+        check(&[], 100, (5_000, None), Ok((1_000, Some(100))));
+        check(&[], 800, (5_000, Some(30)), Ok((300, Some(30))));
+        check(&[], 1_100, (5_000, None), Err("has no time left"));
+        // One that has ended counts with what it cost, one that goes on with all that it may cost.
+        check(&[run(2, 1, None, Some(60), Some(20))], 100, (500, None), Ok((500, Some(80))));
+        check(&[run(2, 1, None, Some(60), None)], 100, (500, None), Ok((500, Some(40))));
+        check(&[run(2, 1, None, Some(100), None)], 100, (500, None), Err("has no budget left"));
+        check(&[run(3, 3, None, Some(60), Some(60))], 100, (500, None), Ok((500, Some(100))));
+        let unbounded = run(1, 1, None, None, None);
+        let shared = share(&unbounded, std::slice::from_ref(&unbounded), Instant(100), (500, None));
+        assert_eq!(shared, Ok((500, None)));
+    }
+
+    #[test]
+    fn what_a_run_starts_counts_for_whoever_started_the_first() {
+        let allowance = |agent: &str, budget: Option<u32>| Allowance {
+            agent: name(agent),
+            harness: "claude-code".to_owned(),
+            reach: Reach::Look,
+            budget: budget.map(Budget),
+        };
+        let check = |budgets: (Option<u32>, Option<u32>), runs: &[RunRecord], expected: &str| {
+            let allowed = [allowance("bob", budgets.0), allowance("claude-run", budgets.1)];
+            let outcome = |asker: Asker, parent: Option<&RunRecord>| {
+                let outcome = permit(&asker, ("claude-code", Reach::Look), parent, 2, &allowed, runs, Instant(200));
+                outcome.map_or_else(|error| error.to_string(), |()| "permitted".to_owned())
+            };
+            let below = outcome(Asker::User, Some(&runs[0]));
+            assert!(below.contains(expected), "{budgets:?}: {below}");
+            let bob = Asker::Session { harness: "codex".to_owned(), agent: Some(name("bob")) };
+            // What the run below started is gone from its starter's own budget.
+            let again = outcome(bob, None);
+            assert_eq!(again == "permitted", budgets.0.is_none_or(|most| runs.len() < most as usize), "{again}");
+        };
+        let root = run(1, 1, Some("bob"), None, None);
+        let child = run(2, 1, Some("claude-run"), None, None);
+        check((None, None), &[root.clone(), child.clone()], "permitted");
+        check((Some(3), None), &[root.clone(), child.clone()], "permitted");
+        check((Some(2), None), &[root.clone(), child.clone()], "`bob` has started 2 runs");
+        check((None, Some(1)), &[root.clone(), child.clone()], "`claude-run` has started 1 runs");
+        check((Some(3), Some(2)), &[root, child], "permitted");
+        // A run that is as deep as any may be starts none, whatever is allowed.
+        let deep = run(2, 1, None, None, None);
+        let outcome = permit(&Asker::User, ("claude-code", Reach::Look), Some(&deep), 2, &[], &[], Instant(0));
+        assert!(matches!(outcome, Err(NotPermitted::TooDeep { most: 2, .. })), "{outcome:?}");
     }
 
     #[test]

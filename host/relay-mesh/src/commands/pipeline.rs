@@ -16,10 +16,10 @@ use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::pipelines::work::Work;
-use crate::pipelines::{self, PipelineFolder, Pipelines};
+use crate::pipelines::{PipelineFolder, Pipelines};
 use crate::runs::permission::{self, Evidence};
 use crate::runs::{Runs, begin, changes, settle};
-use crate::shapes::reviews::{AppliedPipeline, PipelineShape};
+use crate::shapes::reviews::PipelineShape;
 use crate::signals::Stop;
 
 /// Let one harness implement, others review, and the first correct
@@ -226,7 +226,5 @@ fn show(id: &str, context: &Context) -> Result<Exit, CommandError> {
 
 async fn apply(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let (record, top) = pipelines::apply(context, &open, id).await?;
-    context.printer.show(&AppliedPipeline { pipeline: record.id.to_string(), folder: top.display().to_string() })?;
-    Ok(Exit::Success)
+    crate::commands::runs::apply_pipeline(context, &open, id).await
 }

@@ -267,6 +267,12 @@ fn show(context: &Context, report: &RunReport) -> Result<(), CommandError> {
         context.printer.say(&lines);
     } else {
         context.printer.warn(&lines);
+        if report.verdict.ending == Ending::Login {
+            let name = &report.record.harness;
+            context
+                .printer
+                .say(&format!("hint: sign in to {name} as you do without us, or set its key for this command"));
+        }
         if report.record.ended.is_some() {
             context.printer.say(&format!(
                 "`relay-mesh runs show {}` has all of it; its files are in {}",

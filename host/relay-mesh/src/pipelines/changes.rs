@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::runs::changes;
 
 /// What it has changed until now, commits included.
-pub(super) async fn until_now(
+pub(crate) async fn until_now(
     git: &Git,
     folder: &PipelineFolder,
     record: &PipelineRecord,

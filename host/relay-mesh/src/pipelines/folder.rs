@@ -33,38 +33,49 @@ impl Pipelines {
     }
 
     pub(crate) fn create(&self, id: RunId) -> Result<PipelineFolder, RunsError> {
-        let files = RecordFolder::within(&self.root, id);
-        files.create()?;
-        Ok(PipelineFolder { files })
+        let folder = self.folder(id);
+        folder.files.create()?;
+        Ok(folder)
     }
 
     /// The pipeline of an id as a user types it.
     pub(crate) fn find(&self, typed: &str) -> Result<(PipelineFolder, PipelineRecord), CommandError> {
-        let files = RecordFolder::as_typed(&self.root, typed);
-        let Some(files) = files.filter(RecordFolder::has_a_record) else {
-            return Err(Failure {
-                what: format!("no pipeline has the id `{typed}`"),
-                hint: Some("`relay-mesh pipeline review` starts one, and says its id".to_owned()),
-                exit: Exit::NotFound,
-                source: None,
-            }
-            .into());
+        let none = || Failure {
+            what: format!("no pipeline has the id `{typed}`"),
+            hint: Some("`relay-mesh pipeline review` starts one, and says its id".to_owned()),
+            exit: Exit::NotFound,
+            source: None,
         };
+        Ok(self.look(typed)?.ok_or_else(none)?)
+    }
+
+    /// The same; none if there is no such pipeline.
+    pub(crate) fn look(&self, typed: &str) -> Result<Option<(PipelineFolder, PipelineRecord)>, RunsError> {
+        let files = RecordFolder::as_typed(&self.root, typed);
+        let Some(files) = files.filter(RecordFolder::has_a_record) else { return Ok(None) };
         let folder = PipelineFolder { files };
         let record = folder.record()?;
-        Ok((folder, record))
+        Ok(Some((folder, record)))
+    }
+
+    pub(crate) fn folder(&self, id: RunId) -> PipelineFolder {
+        PipelineFolder { files: RecordFolder::within(&self.root, id) }
+    }
+
+    /// The ids of all pipelines, the newest first.
+    pub(crate) fn ids(&self) -> Vec<RunId> {
+        newest_first(&self.root)
     }
 
     /// Deletes the pipelines that ended before a time and whose worktree holds nothing that was not applied.
     pub(crate) async fn delete_old(&self, git: &Git, before: Instant, machine: &dyn Machine) {
-        for id in newest_first(&self.root).into_iter().filter(|id| id.made() < before) {
-            let folder = PipelineFolder { files: RecordFolder::within(&self.root, id) };
+        for folder in self.ids().into_iter().filter(|id| id.made() < before).map(|id| self.folder(id)) {
             let Ok(record) = folder.record() else { continue };
             if machine.lives(record.supervisor) || !changes::remove_if_clean(git, &record.workplace).await {
                 continue;
             }
             if let Err(error) = fs::remove_dir_all(&folder.files.root) {
-                tracing::debug!(%error, pipeline = %id, "the files of a pipeline stay");
+                tracing::debug!(%error, pipeline = %folder.id(), "the files of a pipeline stay");
             }
         }
     }

@@ -4,7 +4,8 @@
 
 mod changes;
 mod folder;
+pub(crate) mod stop;
 pub(crate) mod work;
 
-pub(crate) use changes::apply;
+pub(crate) use changes::{apply, until_now};
 pub(crate) use folder::{PipelineFolder, Pipelines};

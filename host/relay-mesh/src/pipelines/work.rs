@@ -193,10 +193,7 @@ impl Work<'_> {
     async fn result(&self, record: &PipelineRecord) -> Result<Value, CommandError> {
         let git = changes::git(self.context);
         let changes = own_changes::until_now(&git, self.folder, record).await?;
-        let failed = record.steps.iter().find_map(|step| match &step.state {
-            StepState::Failed { why } => Some(format!("{} failed: {why}", step.kind.as_str())),
-            StepState::Running | StepState::Done { .. } => None,
-        });
+        let failed = record.failure();
         // If the last review failed, what an earlier one found is not what stands.
         let reviewed = record.steps.iter().rev().find(|step| step.kind != StepKind::Implement);
         let is_reviewed =

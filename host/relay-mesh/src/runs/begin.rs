@@ -9,7 +9,7 @@ use mesh::names::AgentName;
 use mesh::ports::harness::Harness;
 use mesh::ports::machine::{Instant, Machine as _, Process};
 use mesh::ports::runner::{Extensions, Reach, Start, Task};
-use mesh::runs::{Asker, RunId, RunLimits, RunRecord, cost_left, permit, time_left};
+use mesh::runs::{Asker, RunId, RunLimits, RunRecord, permit, share};
 use mesh::sessions::Principal;
 use serde_json::Value;
 
@@ -208,17 +208,15 @@ fn reserve_id(
     request: &RunRequest,
     harness: String,
     evidence: &Evidence,
-) -> Result<(RunFolder, RunRecord), RunsError> {
+) -> Result<(RunFolder, RunRecord), CommandError> {
     let now = open.machine.now();
+    let parent = evidence.parent.as_ref();
+    let (mut limits, mut cost) = (request.limits, request.cost);
+    if let Some(root) = parent.and_then(|parent| runs.load(parent.root).ok()).map(|(_, root)| root) {
+        (limits.time, cost) = share(&root, &runs.since(root.started), now, (limits.time, cost))?;
+    }
     let id = open.mesh.new_run_id();
     let folder = runs.create(id)?;
-    let parent = evidence.parent.as_ref();
-    let mut limits = request.limits;
-    let mut cost = request.cost;
-    if let Some(root) = parent.and_then(|parent| runs.load(parent.root).ok()).map(|(_, root)| root) {
-        limits.time = limits.time.min(time_left(&root, now));
-        cost = [cost, cost_left(&root, &runs.since(root.started))].into_iter().flatten().min();
-    }
     let by = match (&evidence.asker, parent) {
         (Asker::Session { agent: Some(agent), .. }, _) => Some(agent.clone()),
         (Asker::User | Asker::Session { agent: None, .. }, parent) => parent.and_then(|parent| parent.agent.clone()),

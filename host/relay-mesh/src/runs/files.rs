@@ -1,5 +1,6 @@
 //! Reading a run's files back into a result, within bounds.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -46,28 +47,52 @@ fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// What a run has reported, as its file says.
+/// What a run has reported, as its file says. Of a long one only the beginning and the end are parsed.
 pub(super) fn events(path: &Path, notes: &mut Vec<String>) -> Vec<RunEvent> {
     let Ok(file) = File::open(path) else { return Vec::new() };
-    let mut first: Vec<RunEvent> = Vec::new();
-    let mut last = std::collections::VecDeque::new();
+    let (mut first, mut last) = (Vec::new(), VecDeque::new());
     let mut left_out = 0_usize;
     for line in BufReader::new(file).lines().map_while(Result::ok) {
-        // The last line of a killed process may be half of one.
-        let Ok(event) = serde_json::from_str(&line) else { continue };
         if first.len() < EVENTS {
-            first.push(event);
-        } else {
-            last.push_back(event);
-            if last.len() > EVENTS {
-                last.pop_front();
-                left_out += 1;
-            }
+            first.push(line);
+            continue;
+        }
+        last.push_back(line);
+        if last.len() > EVENTS {
+            last.pop_front();
+            left_out += 1;
         }
     }
     if left_out > 0 {
         notes.push(format!("{left_out} events are left out here; {} has them", path.display()));
     }
-    first.extend(last);
-    first
+    // The last line of a killed process may be half of one.
+    first.into_iter().chain(last).filter_map(|line| serde_json::from_str(&line).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_very_many_events_the_beginning_and_the_end_are_given() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("events.jsonl");
+        let said = |number: usize| RunEvent::Said { text: number.to_string() };
+        let written = |count: usize| {
+            let lines: String =
+                (0..count).map(|number| format!("{}\n", serde_json::to_string(&said(number)).expect("JSON"))).collect();
+            std::fs::write(&path, format!("{lines}{{\"event\":\"sa")).expect("written");
+        };
+        for (count, left_out) in [(0, 0), (7, 0), (2 * EVENTS - 1, 0), (2 * EVENTS + 4, 5)] {
+            written(count);
+            let mut notes = Vec::new();
+            let events = events(&path, &mut notes);
+            assert_eq!(events.len(), count - left_out, "{count}: half an event is none");
+            assert_eq!(notes.len(), usize::from(left_out > 0), "{notes:?}");
+            if count > 0 {
+                assert_eq!((&events[0], events.last()), (&said(0), Some(&said(count - 1))));
+            }
+        }
+    }
 }

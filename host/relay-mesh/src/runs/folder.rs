@@ -114,11 +114,6 @@ impl Runs {
         newest_first(&self.root)
     }
 
-    /// The newest runs, at most `limit`. One that cannot be read is passed over.
-    pub(crate) fn newest(&self, limit: usize) -> Vec<(RunFolder, RunRecord)> {
-        self.ids().into_iter().filter_map(|id| self.load(id).ok()).take(limit).collect()
-    }
-
     /// The runs that have not ended, as far as their files say.
     pub(crate) fn live(&self) -> Vec<(RunFolder, RunRecord)> {
         let ids = newest_first(&self.root.join(LIVE)).into_iter().rev();

@@ -84,7 +84,7 @@ impl Explain for mesh::runs::NotPermitted {
     }
 
     fn hint(&self) -> Option<String> {
-        use mesh::runs::NotPermitted::{Nameless, NotAllowed, Spent, TooDeep, TooFar};
+        use mesh::runs::NotPermitted::{Nameless, NotAllowed, NothingLeft, Spent, TooDeep, TooFar};
         Some(match self {
             Nameless { .. } => {
                 "join first, with the tool `register_agent`; then the user can allow that name".to_owned()
@@ -98,6 +98,7 @@ impl Explain for mesh::runs::NotPermitted {
             Spent { agent, harness, .. } => format!(
                 "wait, or let the user raise it by `relay-mesh runs allow {agent} {harness} --budget N/day` in a terminal"
             ),
+            NothingLeft { .. } => "do the work here, or report what is left to do".to_owned(),
             TooDeep { .. } => {
                 "do the work here, or report what is left to do; the user can set `depth` in runs.toml".to_owned()
             }

@@ -1,10 +1,17 @@
 //! What is printed of reviews and pipelines.
 
-use mesh::reviews::ReviewRecord;
+use mesh::reviews::{PipelineRecord, ReviewRecord};
+use mesh::runs::Workplace;
 use serde::Serialize;
 use serde_json::Value;
+use view::Timestamp;
 
+use super::counted;
+use super::runs::ListRow;
 use crate::render::{Show, printable, printable_line};
+
+/// The longest first line of a pipeline's task, in characters.
+const ABOUT: usize = 200;
 
 /// The result of a review, as it was kept.
 #[derive(Debug, Serialize)]
@@ -73,26 +80,158 @@ impl Show for ReviewShape {
 
 /// A review in short.
 #[derive(Debug, Serialize)]
-pub(crate) struct ReviewBegun {
+pub(crate) struct ReviewLine {
     review: String,
     /// running or ended
     state: &'static str,
+    /// Whether every reviewer has answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
+    /// How many findings stand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<usize>,
+    subject: String,
     reviewers: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verify: Option<String>,
+    cwd: String,
+    runs: Vec<String>,
+    started_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<String>,
 }
 
-impl ReviewBegun {
-    pub(crate) fn of(record: &ReviewRecord) -> ReviewBegun {
-        ReviewBegun {
+impl ReviewLine {
+    pub(crate) fn of(record: &ReviewRecord) -> ReviewLine {
+        let end = record.ended.as_ref();
+        ReviewLine {
             review: record.id.to_string(),
-            state: if record.ended.is_some() { "ended" } else { "running" },
+            state: if end.is_some() { "ended" } else { "running" },
+            ok: end.map(|end| end.ok),
+            findings: end.map(|end| end.findings),
+            subject: record.subject.words(),
             reviewers: record.reviewers.clone(),
+            verify: record.verify.clone(),
+            cwd: record.top.display().to_string(),
+            runs: record.runs.iter().map(ToString::to_string).collect(),
+            started_at: Timestamp(record.started),
+            ended_at: end.map(|end| Timestamp(end.at)),
+            by: record.by.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// Its row in `relay-mesh runs list`.
+    pub(crate) fn row(&self) -> ListRow {
+        let found = self.findings.map_or_else(String::new, |count| format!(": {}", counted(count, "finding")));
+        ListRow {
+            id: self.review.clone(),
+            who: self.reviewers.join(", "),
+            state: state_of(self.state, self.ok),
+            started: self.started_at,
+            ended: self.ended_at,
+            files: 0,
+            about: format!("review of {}{found}", self.subject),
         }
     }
 }
 
-impl Show for ReviewBegun {
+impl Show for ReviewLine {
     fn text(&self) -> String {
         format!("review {} is {}: {}", self.review, self.state, printable_line(&self.reviewers.join(", ")))
+    }
+}
+
+/// A pipeline in short.
+#[derive(Debug, Serialize)]
+pub(crate) struct PipelineLine {
+    pipeline: String,
+    /// running, interrupted or ended
+    state: &'static str,
+    /// Whether every step did its work.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ok: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// The first line of its task.
+    about: String,
+    implement: String,
+    review: Vec<String>,
+    rounds: u32,
+    /// What it does now, or did last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<&'static str>,
+    cwd: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    started_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    applied_at: Option<Timestamp>,
+}
+
+impl PipelineLine {
+    /// `is_worked_on`: its process lives.
+    pub(crate) fn of(record: &PipelineRecord, is_worked_on: bool) -> PipelineLine {
+        PipelineLine {
+            pipeline: record.id.to_string(),
+            state: match (record.ended.is_some(), is_worked_on) {
+                (true, _) => "ended",
+                (false, true) => "running",
+                (false, false) => "interrupted",
+            },
+            ok: record.ended.map(|_| record.failure().is_none()),
+            why: record.failure(),
+            about: record.prompt.lines().next().unwrap_or_default().chars().take(ABOUT).collect(),
+            implement: record.implement.clone(),
+            review: record.review.clone(),
+            rounds: record.rounds,
+            step: record.steps.last().map(|step| step.kind.as_str()),
+            cwd: record.asked_folder.display().to_string(),
+            branch: match &record.workplace {
+                Workplace::Worktree { branch, .. } => Some(branch.clone()),
+                Workplace::Here { .. } => None,
+            },
+            started_at: Timestamp(record.started),
+            ended_at: record.ended.map(Timestamp),
+            applied_at: record.applied.map(Timestamp),
+        }
+    }
+
+    /// Its row in `relay-mesh runs list`.
+    pub(crate) fn row(&self) -> ListRow {
+        ListRow {
+            id: self.pipeline.clone(),
+            who: format!("{}, {}", self.implement, self.review.join(", ")),
+            state: state_of(self.state, self.ok),
+            started: self.started_at,
+            ended: self.ended_at,
+            files: 0,
+            about: format!("pipeline: {}", self.about),
+        }
+    }
+}
+
+impl Show for PipelineLine {
+    fn text(&self) -> String {
+        let step = self.step.map_or_else(String::new, |step| format!(", at the step `{step}`"));
+        let next = match self.state {
+            "interrupted" => format!("; `relay-mesh pipeline resume {}` goes on with it", self.pipeline),
+            _ => String::new(),
+        };
+        let why = self.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        printable_line(&format!("pipeline {} is {}{step}{next}{why}", self.pipeline, self.state))
+    }
+}
+
+/// The word for a state in a list.
+fn state_of(state: &'static str, ok: Option<bool>) -> &'static str {
+    match ok {
+        Some(true) => "done",
+        Some(false) => "failed",
+        None => state,
     }
 }
 

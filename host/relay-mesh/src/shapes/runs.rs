@@ -10,6 +10,7 @@ use serde_json::Value;
 use view::{Timestamp, dollars};
 
 use super::cleanup::size;
+use super::reviews::{PipelineLine, ReviewLine};
 use super::{counted, span};
 use crate::render::{Show, printable_line, table};
 use crate::runs::retention::DeletedRuns;
@@ -81,26 +82,22 @@ impl RunLine {
         }
     }
 
-    fn row(&self) -> Vec<String> {
-        let took = self.ended_at.map_or_else(String::new, |at| span(at.0.since(self.started_at.0)));
-        let files = self.changed_files.filter(|files| *files > 0).map_or_else(String::new, |files| files.to_string());
-        vec![
-            self.run.clone(),
-            printable_line(&self.harness),
-            self.ended.unwrap_or(self.state).to_owned(),
-            took,
-            files,
-            self.started_at.to_string(),
-            printable_line(&self.about.chars().take(60).collect::<String>()),
-        ]
+    fn row(&self) -> ListRow {
+        ListRow {
+            id: self.run.clone(),
+            who: self.harness.clone(),
+            state: self.ended.unwrap_or(self.state),
+            started: self.started_at,
+            ended: self.ended_at,
+            files: self.changed_files.unwrap_or_default(),
+            about: self.about.clone(),
+        }
     }
 }
 
-const HEAD: [&str; 7] = ["RUN", "HARNESS", "STATE", "TOOK", "FILES", "STARTED", "TASK"];
-
 impl Show for RunLine {
     fn text(&self) -> String {
-        let mut text = table(&HEAD, &[self.row()]);
+        let mut text = table(&HEAD, &[self.row().cells()]);
         if let Some(why) = &self.why {
             text.push_str(&format!("\n{}", printable_line(why)));
         }
@@ -108,18 +105,60 @@ impl Show for RunLine {
     }
 }
 
+/// What a list shows of a run, a review or a pipeline.
+pub(crate) struct ListRow {
+    pub(crate) id: String,
+    pub(crate) who: String,
+    pub(crate) state: &'static str,
+    pub(crate) started: Timestamp,
+    pub(crate) ended: Option<Timestamp>,
+    pub(crate) files: usize,
+    pub(crate) about: String,
+}
+
+const HEAD: [&str; 7] = ["ID", "HARNESS", "STATE", "TOOK", "FILES", "STARTED", "TASK"];
+
+impl ListRow {
+    fn cells(&self) -> Vec<String> {
+        let took = self.ended.map_or_else(String::new, |at| span(at.0.since(self.started.0)));
+        let files = if self.files > 0 { self.files.to_string() } else { String::new() };
+        vec![
+            self.id.clone(),
+            printable_line(&self.who),
+            self.state.to_owned(),
+            took,
+            files,
+            self.started.to_string(),
+            printable_line(&self.about.chars().take(60).collect::<String>()),
+        ]
+    }
+}
+
 /// `relay-mesh runs list`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub(crate) struct RunsShape {
     pub(crate) runs: Vec<RunLine>,
+    pub(crate) reviews: Vec<ReviewLine>,
+    pub(crate) pipelines: Vec<PipelineLine>,
+}
+
+impl RunsShape {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.reviews.is_empty() && self.pipelines.is_empty()
+    }
 }
 
 impl Show for RunsShape {
     fn text(&self) -> String {
-        if self.runs.is_empty() {
+        if self.is_empty() {
             return String::new();
         }
-        table(&HEAD, &self.runs.iter().map(RunLine::row).collect::<Vec<_>>())
+        let mut rows: Vec<ListRow> = self.runs.iter().map(RunLine::row).collect();
+        rows.extend(self.reviews.iter().map(ReviewLine::row));
+        rows.extend(self.pipelines.iter().map(PipelineLine::row));
+        // Ids sort by the time of their start.
+        rows.sort_by(|one, other| other.id.cmp(&one.id));
+        table(&HEAD, &rows.iter().map(ListRow::cells).collect::<Vec<_>>())
     }
 }
 

@@ -8,6 +8,8 @@ use crate::{Failure, programs};
 const HELLO: &str = include_str!("hello.c");
 /// Does what `status` asks of the file system, and nothing else.
 const CROWD: &str = include_str!("crowd.c");
+/// Stands in for a harness.
+const HARNESS: &str = include_str!("harness.c");
 
 /// Static programs, built by the machine's C compiler.
 pub(crate) struct Baselines {
@@ -22,6 +24,11 @@ impl Baselines {
     pub(crate) fn build(folder: &Path) -> Result<Baselines, Failure> {
         Ok(Baselines { hello: build(folder, "hello", HELLO)?, crowd: build(folder, "crowd", CROWD)? })
     }
+}
+
+/// Builds the program that stands in for a harness, under the name by which that one is found.
+pub(crate) fn harness(folder: &Path, name: &str) -> Result<PathBuf, Failure> {
+    build(folder, name, HARNESS)
 }
 
 fn build(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {

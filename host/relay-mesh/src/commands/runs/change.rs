@@ -4,42 +4,57 @@ use mesh::DryRun;
 use mesh::ports::machine::{Instant, Machine as _};
 use mesh::runs::{RunStage, Workplace};
 
+use super::kept::{self, Kept};
+use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::reviews::{self, Reviews};
+use crate::pipelines;
+use crate::reviews;
 use crate::runs::changes::{self, PATCH};
 use crate::runs::{self, Runs, retention, settle};
-use crate::shapes::reviews::{AppliedSuggestion, ReviewBegun};
+use crate::shapes::reviews::{AppliedPipeline, AppliedSuggestion, PipelineLine, ReviewLine};
 use crate::shapes::runs::{AppliedShape, DeletedRunsShape, RunLine};
 
-/// Asks the guard to end a run, and returns once its result is there.
+/// Ends a run, a review or a pipeline, and returns once its result is there.
 pub(super) async fn stop(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let runs = Runs::of(&context.settings.dir.value);
-    if id != "last"
-        && let Some((folder, _)) = Reviews::of(&context.settings.dir.value).find(id)?
-    {
-        let record = reviews::stop::stop(context, &open, &folder).await?;
-        context.printer.show(&ReviewBegun::of(&record))?;
-        return Ok(Exit::Success);
+    let data = &context.settings.dir.value;
+    match kept::find(data, id)? {
+        Kept::Review(folder, _) => {
+            let record = reviews::stop::stop(context, &open, &folder).await?;
+            context.printer.show(&ReviewLine::of(&record))?;
+        }
+        Kept::Pipeline(folder, _) => {
+            let record = pipelines::stop::stop(context, &open, &folder).await?;
+            context.printer.show(&PipelineLine::of(&record, false))?;
+        }
+        Kept::Run(folder, record) => {
+            let had_ended = folder.stage(&record, open.machine.as_ref()) == RunStage::Ended;
+            if had_ended {
+                context.printer.say("it had ended");
+            }
+            let record = runs::stop::stop(context, &open, &Runs::of(data), &folder).await?;
+            context.printer.show(&RunLine::of(&record, RunStage::Ended))?;
+        }
     }
-    let (folder, record) = runs.find(id)?;
-    if folder.stage(&record, open.machine.as_ref()) == RunStage::Ended {
-        context.printer.say("it had ended");
-        context.printer.show(&RunLine::of(&record, RunStage::Ended))?;
-        return Ok(Exit::Success);
-    }
-    let record = runs::stop::stop(context, &open, &runs, &folder).await?;
-    context.printer.show(&RunLine::of(&record, RunStage::Ended))?;
     Ok(Exit::Success)
 }
 
-/// Prints the patch of a run: as it was kept, or of now while it runs.
+/// Prints the patch of a run: as it was kept, or of now while it runs. Of a pipeline, that of now.
 pub(super) async fn diff(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let runs = Runs::of(&context.settings.dir.value);
+    let data = &context.settings.dir.value;
+    let runs = Runs::of(data);
     settle::settle(context, &open, &runs).await;
+    if let Kept::Pipeline(folder, record) = kept::find(data, id)? {
+        let changes = pipelines::until_now(&changes::git(context), &folder, &record).await?;
+        if changes.patch.is_empty() {
+            context.printer.say("it changed nothing that git could show");
+        }
+        context.printer.bytes(&changes.patch)?;
+        return Ok(Exit::Success);
+    }
     let (folder, record) = runs.find(id)?;
     if record.ended.is_some() {
         // A run that changed nothing, or works outside of a repository, has no patch.
@@ -62,14 +77,23 @@ pub(super) async fn diff(id: &str, context: &Context) -> Result<Exit, CommandErr
 /// Applies what a run changed to the working copy that it was started for. Git applies a patch whole or not at all.
 pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let runs = Runs::of(&context.settings.dir.value);
+    let data = &context.settings.dir.value;
+    let runs = Runs::of(data);
     settle::settle(context, &open, &runs).await;
-    // Two that apply one run are told apart here.
-    let _alone = runs.alone()?;
-    let (folder, mut record) = runs.find(id)?;
     let refused = |what: String, hint: &str, exit| -> CommandError {
         Failure { what, hint: Some(hint.to_owned()), exit, source: None }.into()
     };
+    match kept::find(data, id)? {
+        Kept::Pipeline(..) => return apply_pipeline(context, &open, id).await,
+        Kept::Review(_, record) => {
+            let what = format!("{} is a review, which changed nothing", record.id);
+            return Err(refused(what, "name one of its findings: `relay-mesh runs apply REVIEW FINDING`", Exit::Usage));
+        }
+        Kept::Run(..) => {}
+    }
+    // Two that apply one run are told apart here.
+    let _alone = runs.alone()?;
+    let (folder, mut record) = runs.find(id)?;
     if record.ended.is_none() {
         return Err(refused(format!("run {} has not ended", record.id), "wait for its end, or stop it", Exit::Held));
     }
@@ -101,6 +125,13 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
     let removed = changes::is_as_it_ended(&git, &record, &folder, &patch).await
         && git.drop_worktree(&top, &worktree).await.is_ok();
     context.printer.show(&AppliedShape::of(&record, &top, removed))?;
+    Ok(Exit::Success)
+}
+
+/// Applies what a pipeline changed.
+pub(crate) async fn apply_pipeline(context: &Context, open: &Open, id: &str) -> Result<Exit, CommandError> {
+    let (record, top) = pipelines::apply(context, open, id).await?;
+    context.printer.show(&AppliedPipeline { pipeline: record.id.to_string(), folder: top.display().to_string() })?;
     Ok(Exit::Success)
 }
 

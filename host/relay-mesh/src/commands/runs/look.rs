@@ -1,19 +1,24 @@
 //! Looking at runs: list, show, follow.
 
+use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::time::Duration;
 
+use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::RunEvent;
-use mesh::runs::RunStage;
+use mesh::runs::{RunId, RunStage};
 
+use super::kept::{self, Kept, Listed};
 use crate::commands::run::exit_of;
+use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
-use crate::render::Format;
+use crate::pipelines::Pipelines;
+use crate::render::{Format, Show as _};
 use crate::reviews::{self, Reviews};
 use crate::runs::{RunFolder, Runs, for_clients, settle};
-use crate::shapes::reviews::{ReviewBegun, ReviewShape};
+use crate::shapes::reviews::{PipelineLine, PipelineShape, ReviewLine, ReviewShape};
 use crate::shapes::runs::{ResultShape, RunLine, RunsShape, event_line};
 use crate::signals::Stop;
 
@@ -22,13 +27,35 @@ const LOOK: Duration = Duration::from_millis(50);
 
 pub(super) async fn list(last: usize, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let runs = Runs::of(&context.settings.dir.value);
+    let data = &context.settings.dir.value;
+    let (runs, reviews, pipelines) = (Runs::of(data), Reviews::of(data), Pipelines::of(data));
     settle::settle(context, &open, &runs).await;
-    let newest = runs.newest(last).into_iter();
-    let lines = newest.map(|(folder, record)| RunLine::of(&record, folder.stage(&record, open.machine.as_ref())));
-    let shape = RunsShape { runs: lines.collect() };
+    let (mut shape, mut shown) = (RunsShape::default(), 0);
+    // What cannot be read is passed over.
+    for listed in kept::newest(data) {
+        if shown == last {
+            break;
+        }
+        let is_shown = match listed {
+            Listed::Run(id) => runs.load(id).map(|(folder, record)| {
+                shape.runs.push(RunLine::of(&record, folder.stage(&record, open.machine.as_ref())));
+            }),
+            Listed::Review(id) => {
+                let folder = reviews.folder(id);
+                if let Err(error) = reviews::stop::settle(context, &open, &folder).await {
+                    tracing::debug!(%error, review = %id, "what came of a review could not be told");
+                }
+                folder.record().map(|record| shape.reviews.push(ReviewLine::of(&record)))
+            }
+            Listed::Pipeline(id) => pipelines
+                .folder(id)
+                .record()
+                .map(|record| shape.pipelines.push(PipelineLine::of(&record, open.machine.lives(record.supervisor)))),
+        };
+        shown += usize::from(is_shown.is_ok());
+    }
     context.printer.show(&shape)?;
-    if shape.runs.is_empty() {
+    if shape.is_empty() {
         context.printer.say("no run is kept; `relay-mesh run HARNESS TASK` starts one");
     }
     Ok(Exit::Success)
@@ -36,22 +63,24 @@ pub(super) async fn list(last: usize, context: &Context) -> Result<Exit, Command
 
 pub(super) async fn show(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let runs = Runs::of(&context.settings.dir.value);
-    settle::settle(context, &open, &runs).await;
-    if id != "last"
-        && let Some((folder, record)) = Reviews::of(&context.settings.dir.value).find(id)?
-    {
-        reviews::stop::settle(context, &open, &folder).await?;
-        match &folder.record()?.ended {
-            Some(_) => context.printer.show(&ReviewShape(folder.result()?))?,
-            None => context.printer.show(&ReviewBegun::of(&record))?,
+    let data = &context.settings.dir.value;
+    settle::settle(context, &open, &Runs::of(data)).await;
+    match kept::find(data, id)? {
+        Kept::Run(folder, record) => match folder.stage(&record, open.machine.as_ref()) {
+            RunStage::Ended => context.printer.show(&result(&folder)?)?,
+            stage @ (RunStage::Running | RunStage::Abandoned) => context.printer.show(&RunLine::of(&record, stage))?,
+        },
+        Kept::Review(folder, record) => {
+            reviews::stop::settle(context, &open, &folder).await?;
+            match &folder.record()?.ended {
+                Some(_) => context.printer.show(&ReviewShape(folder.result()?))?,
+                None => context.printer.show(&ReviewLine::of(&record))?,
+            }
         }
-        return Ok(Exit::Success);
-    }
-    let (folder, record) = runs.find(id)?;
-    match folder.stage(&record, open.machine.as_ref()) {
-        RunStage::Ended => context.printer.show(&result(&folder)?)?,
-        stage @ (RunStage::Running | RunStage::Abandoned) => context.printer.show(&RunLine::of(&record, stage))?,
+        Kept::Pipeline(folder, record) => match record.ended {
+            Some(_) => context.printer.show(&PipelineShape(folder.result()?))?,
+            None => context.printer.show(&PipelineLine::of(&record, open.machine.lives(record.supervisor)))?,
+        },
     }
     Ok(Exit::Success)
 }
@@ -61,37 +90,80 @@ fn result(folder: &RunFolder) -> Result<ResultShape, CommandError> {
     Ok(ResultShape(for_clients::whole(folder)?))
 }
 
-/// Prints what a run reports until it has ended, and ends as it does.
+/// Prints what a run reports until it has ended, and ends as it does. Of a review or a pipeline, what all of its runs
+/// report.
 pub(super) async fn follow(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let runs = Runs::of(&context.settings.dir.value);
-    let (folder, _) = runs.find(id)?;
+    let data = &context.settings.dir.value;
+    let runs = Runs::of(data);
+    let kept = kept::find(data, id)?;
     let mut stop = Stop::listen().map_err(StreamError::Input)?;
-    let mut at = 0;
+    let mut places: HashMap<RunId, u64> = HashMap::new();
     loop {
-        // Its end is looked up first, so that nothing that was reported before is missed.
-        let record = folder.record()?;
-        let stage = folder.stage(&record, open.machine.as_ref());
-        at = print_new(context, &folder, at)?;
-        match stage {
-            RunStage::Running => {}
-            RunStage::Abandoned => {
-                settle::settle(context, &open, &runs).await;
+        // The end is looked up first, so that nothing that was reported before is missed.
+        let (of_it, end) = match &kept {
+            Kept::Run(folder, _) => (vec![folder.id], end_of_run(context, &open, folder).await?),
+            Kept::Review(folder, _) => {
+                reviews::stop::settle(context, &open, folder).await?;
+                let record = folder.record()?;
+                (record.runs, record.ended.map(|end| if end.ok { Exit::Success } else { Exit::Failure }))
             }
-            RunStage::Ended => {
-                let shape = result(&folder)?;
-                match context.printer.format() {
-                    Format::Json => context.printer.line(&shape)?,
-                    Format::Text => context.printer.say(&shape.end()),
-                }
-                return Ok(record.ended.map_or(Exit::Failure, |end| exit_of(end.ending)));
+            Kept::Pipeline(folder, _) => {
+                let record = folder.record()?;
+                let is_over = record.ended.is_some() || !open.machine.lives(record.supervisor);
+                let exit =
+                    if record.ended.is_some() && record.failure().is_none() { Exit::Success } else { Exit::Failure };
+                (kept::runs_of(data, &record), is_over.then_some(exit))
             }
+        };
+        for id in of_it {
+            let place = places.entry(id).or_default();
+            *place = print_new(context, &runs.folder(id), *place)?;
+        }
+        if let Some(exit) = end {
+            tell_end(context, &kept)?;
+            return Ok(exit);
         }
         tokio::select! {
             () = stop.asked() => return Ok(Exit::Failure),
             () = tokio::time::sleep(LOOK) => {}
         }
     }
+}
+
+/// How a run that has ended is told to the shell. One whose process was killed is concluded first.
+async fn end_of_run(context: &Context, open: &Open, folder: &RunFolder) -> Result<Option<Exit>, CommandError> {
+    let record = folder.record()?;
+    match folder.stage(&record, open.machine.as_ref()) {
+        RunStage::Running => {}
+        RunStage::Abandoned => settle::settle(context, open, &Runs::of(&context.settings.dir.value)).await,
+        RunStage::Ended => return Ok(Some(record.ended.map_or(Exit::Failure, |end| exit_of(end.ending)))),
+    }
+    Ok(None)
+}
+
+/// The last line of what is followed.
+fn tell_end(context: &Context, kept: &Kept) -> Result<(), CommandError> {
+    let format = context.printer.format();
+    match (kept, format) {
+        (Kept::Run(folder, _), Format::Json) => context.printer.line(&result(folder)?)?,
+        (Kept::Run(folder, _), Format::Text) => context.printer.say(&result(folder)?.end()),
+        (Kept::Review(folder, _), Format::Json) => context.printer.line(&ReviewShape(folder.result()?))?,
+        (Kept::Review(folder, _), Format::Text) => context.printer.data(&ReviewShape(folder.result()?).text())?,
+        (Kept::Pipeline(folder, _), Format::Json) if folder.record()?.ended.is_some() => {
+            context.printer.line(&PipelineShape(folder.result()?))?;
+        }
+        (Kept::Pipeline(folder, _), Format::Text) if folder.record()?.ended.is_some() => {
+            context.printer.data(&PipelineShape(folder.result()?).text())?;
+        }
+        (Kept::Pipeline(folder, _), Format::Json) => {
+            context.printer.line(&PipelineLine::of(&folder.record()?, false))?;
+        }
+        (Kept::Pipeline(folder, _), Format::Text) => {
+            context.printer.say(&PipelineLine::of(&folder.record()?, false).text());
+        }
+    }
+    Ok(())
 }
 
 /// Prints the events after a place in the file. Returns the place after the last whole line.

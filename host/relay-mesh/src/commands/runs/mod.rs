@@ -2,6 +2,7 @@
 
 mod allow;
 mod change;
+mod kept;
 mod look;
 
 use mesh::names::AgentName;
@@ -17,6 +18,8 @@ use crate::runs::supervise::{Unwatched, supervise};
 use crate::runs::{Runs, begin};
 use crate::signals::Stop;
 
+pub(crate) use self::change::apply_pipeline;
+
 /// Show runs, follow, stop and apply them
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -26,7 +29,7 @@ use crate::signals::Stop;
     relay-mesh runs diff last | less\n  \
     relay-mesh runs apply last\n  \
     relay-mesh runs allow alice codex --reach edit --budget 5/day\n\n\
-    ID is a run's id, or `last`.")]
+    ID is the id of a run, a review or a pipeline, or `last` for the newest run.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -34,26 +37,26 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Show the newest runs
+    /// Show the newest runs, reviews and pipelines
     #[command(after_help = "Example:\n  relay-mesh runs list --json")]
     List {
         /// How many at most
         #[arg(long, value_name = "N", default_value = "50")]
         last: usize,
     },
-    /// Show what came of a run or a review
+    /// Show what came of a run, a review or a pipeline
     #[command(after_help = "Example:\n  relay-mesh runs show last")]
     Show(One),
-    /// Show what a run reports, until it ends
+    /// Show what a run reports, or the runs of a review or a pipeline, until the end
     #[command(after_help = "Example:\n  relay-mesh runs follow last\n\nExits as the run itself does.")]
     Follow(One),
-    /// Stop a run or a review, and everything that it started
+    /// Stop a run, a review or a pipeline, and everything that it started
     #[command(after_help = "Example:\n  relay-mesh runs stop last")]
     Stop(One),
     /// Print what a run changed, as a patch
     #[command(after_help = "Example:\n  relay-mesh runs diff last > changes.patch")]
     Diff(One),
-    /// Apply what a run changed to the folder that it was started for: all of it, or nothing
+    /// Apply what a run or a pipeline changed to the folder that it was started for: all of it, or nothing
     #[command(after_help = "Examples:\n  relay-mesh runs apply last\n  \
         relay-mesh runs apply REVIEW 2\n\n\
         With a finding of a review, it applies what that suggests, if its lines are still as they were reviewed.")]
@@ -97,7 +100,7 @@ enum Verb {
 
 #[derive(clap::Args, Debug)]
 struct One {
-    /// The run's id, or `last`
+    /// The id, or `last` for the newest run
     #[arg(value_name = "ID")]
     id: String,
 }
