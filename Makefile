@@ -77,6 +77,7 @@ bench: release setup
 
 # Two real clients of each harness in one project, with scripted models, at random for an hour: mail, prompts, Esc,
 # kills, clears. `MINUTES=5` is shorter, `SEED=…` repeats a run's choices, `HARNESSES=codex,opencode` names some.
+# `WRITE=1` puts its table into the README and docs/receipts.md.
 soak: release setup
 	cargo run --release --locked -p bench --bin soak
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{Answer, ClaudeCode, Model, Script, Stage, isolated, own_etc};
+use test_support::{Answer, ClaudeCode, Model, Script, Stage, isolated, own_etc, wait_for};
 
 /// The file that has a setting.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +127,44 @@ fn a_server_that_is_not_allowed_is_called_broken() {
             ],
         );
     });
+}
+
+/// `/mcp` notes it in a file that no adapter may read: the doctor looks at what the session runs.
+#[test]
+fn a_server_that_a_user_has_switched_off_is_noticed_at_its_session() {
+    isolated(|| {
+        for is_off in [true, false] {
+            let stage = Arc::new(Stage::new(env!("CARGO_BIN_EXE_relay-mesh")));
+            let project = stage.project_path();
+            stage.relay_ok(&["install", "claude-code", "--project", &project, "--yes"]);
+            let model = Model::start(Script::new().say("Good morning", "Good morning to you."));
+            let client = ClaudeCode::new(&stage, &model);
+            let own = stage.home.join(".claude/.claude.json");
+            let mut settings: Value =
+                serde_json::from_str(&std::fs::read_to_string(&own).expect("it is seeded")).expect("JSON");
+            let off = if is_off { json!(["relay-mesh"]) } else { json!([]) };
+            settings["projects"][&project]["disabledMcpServers"] = off;
+            std::fs::write(&own, settings.to_string()).expect("the home is writable");
+            let terminal = client.open();
+            terminal.type_line("Good morning.");
+            terminal.wait_for("● Good morning to you.");
+            let doctor = || stage.run(&["doctor", "claude-code", "--project", &project]).stdout;
+            let says = || doctor().contains("calls our hooks and runs no server of ours");
+            if is_off {
+                wait_for("the doctor says it", || says().then_some(()));
+            } else {
+                wait_for("our server runs", || our_server_runs().then_some(()));
+                assert!(!says(), "{}", doctor());
+            }
+        }
+    });
+}
+
+/// Whether the server that a client starts runs.
+fn our_server_runs() -> bool {
+    let entries = std::fs::read_dir("/proc").expect("there is a /proc").flatten();
+    let mut lines = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok());
+    lines.any(|line| line.contains("relay-mesh\0mcp"))
 }
 
 #[test]

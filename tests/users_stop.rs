@@ -36,6 +36,34 @@ fn after_esc_mail_waits_for_the_users_next_prompt() {
     });
 }
 
+/// No hook runs at Esc, and no mail comes that would have one look.
+#[test]
+fn after_esc_a_session_is_not_said_to_work() {
+    isolated(|| {
+        let stage = installed("");
+        let work = "touch begun && tail -f begun";
+        let script = joining().call("Work long", "Bash", json!({"command": work, "description": "Works long"}));
+        let model = Model::start(script.say("Go on", "I go on."));
+        let terminal = ClaudeCode::new(&stage, &model).open();
+        join(&terminal);
+        terminal.type_line("Work long.");
+        wait_for("the tool runs", || stage.project.join("begun").exists().then_some(()));
+        assert_eq!(presence_of(&stage, "alice").as_deref(), Some("busy"));
+        terminal.press("Escape");
+        terminal.wait_for("Interrupted");
+        let is_idle = || (presence_of(&stage, "alice").as_deref() == Some("idle")).then_some(());
+        let listed = || {
+            let files = stage.tree(&stage.home.join(".claude/sessions"));
+            let texts = files.values().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+            format!("{}\n{}", texts.collect::<Vec<_>>().join("\n"), terminal.screen())
+        };
+        wait_or_show("it is known to be idle", is_idle, listed);
+        assert!(evidence(&stage).contains("as its harness says"), "{}", evidence(&stage));
+        terminal.type_line("Go on.");
+        terminal.wait_for("● I go on.");
+    });
+}
+
 #[test]
 fn a_session_whose_user_refused_is_reached_without_their_prompt() {
     isolated(|| {

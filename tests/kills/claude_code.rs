@@ -69,6 +69,28 @@ fn killed_after_a_tool() {
 }
 
 #[test]
+fn killed_after_a_fetch() {
+    isolated(|| {
+        let (stage, gate) = gated();
+        let mail = Arc::clone(&stage);
+        let model = Model::start(joining().answer_with("Look for mail", move |_| {
+            send_with(&mail, "alice", TEXT, QUIETLY);
+            Answer::Call { tool: Client::ClaudeCode.tool("fetch_messages"), input: json!({}) }
+        }));
+        let client = ClaudeCode::new(&stage, &model);
+        let (terminal, session) = joined(&stage, &client);
+        gate.close("PostToolUse");
+        terminal.type_line("Look for mail.");
+        gate.wait_until_reached("PostToolUse");
+        terminal.kill();
+        let client_of = ("claude-code", Client::ClaudeCode.version(&stage));
+        let point = ("fetch", "it had the reply");
+        let killed = Killed::in_history(&stage, &model, client_of, point, (&only(&stage), TEXT)).went_out();
+        comes_again(&stage, &model, &client, &session, killed);
+    });
+}
+
+#[test]
 fn killed_at_the_end_of_a_turn() {
     isolated(|| {
         let (stage, gate) = gated();

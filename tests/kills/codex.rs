@@ -69,6 +69,28 @@ fn killed_after_a_tool() {
 }
 
 #[test]
+fn killed_after_a_fetch() {
+    isolated(|| {
+        let (stage, gate) = gated();
+        let mail = Arc::clone(&stage);
+        let model = Model::start(Codex::joining("alice").answer_with("Look for mail", move |_| {
+            send_with(&mail, "alice", TEXT, QUIETLY);
+            Answer::Call { tool: Client::Codex.tool("fetch_messages"), input: json!({}) }
+        }));
+        let codex = embedded(&stage, &model, &gate).flag("--dangerously-bypass-approvals-and-sandbox");
+        let (terminal, session) = joined(&stage, &codex);
+        gate.close("PostToolUse");
+        terminal.type_line("Look for mail.");
+        gate.wait_until_reached("PostToolUse");
+        terminal.kill();
+        let client = ("codex", Client::Codex.version(&stage));
+        let point = ("fetch", "it had the reply");
+        let killed = Killed::in_history(&stage, &model, client, point, (&only(&stage), TEXT)).went_out();
+        comes_again(&stage, &model, &codex, &session, killed);
+    });
+}
+
+#[test]
 fn killed_at_the_end_of_a_turn() {
     isolated(|| {
         let (stage, gate) = gated();

@@ -53,6 +53,31 @@ fn killed_with_a_message_in_a_tools_result() {
 }
 
 #[test]
+fn killed_after_a_fetch() {
+    isolated(|| {
+        let stage = installed();
+        let (mail, ears) = (Arc::clone(&stage), Arc::<Ears>::default());
+        let closed = Arc::clone(&ears);
+        let script = joining().answer_with("Look for mail", move |_| {
+            send_with(&mail, "alice", TEXT, QUIETLY);
+            closed.close();
+            Answer::Call { tool: Client::OpenCode.tool("fetch_messages"), input: json!({}) }
+        });
+        let model = Model::with_ears(script, ears);
+        let client = OpenCode::new(&stage, &model);
+        let (terminal, session) = joined(&stage, &client);
+        terminal.type_line("Look for mail.");
+        model.ears.wait_for_unheard();
+        terminal.kill();
+        is_missed(&stage);
+        let client_of = ("opencode", Client::OpenCode.version(&stage));
+        let point = ("fetch", "its request, with the reply, was not read");
+        let killed = Killed::in_history(&stage, &model, client_of, point, (&only(&stage), TEXT)).went_out();
+        comes_again(&stage, &model, &client, &session, killed);
+    });
+}
+
+#[test]
 fn killed_with_a_message_as_its_connectors_prompt() {
     isolated(|| {
         let stage = installed();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answers::{AnswerKind, Answers, OWN_WORDS};
 use crate::digest::Digest;
-use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Root, Run};
+use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Login, Root, Run, Serve};
 use crate::places::Asker;
 use crate::template::Origin;
 
@@ -13,6 +13,8 @@ use crate::template::Origin;
 pub const STATE: &str = "state";
 /// The grant to see the arguments of calls of our own tools.
 pub const ARGUMENTS: &str = "arguments";
+/// The grant of a server that is kept running.
+pub const SERVES: &str = "serves";
 /// The grant by which an adapter may replace a built-in one.
 pub const REPLACES_BUILT_IN: &str = "replaces-built-in";
 
@@ -121,6 +123,11 @@ impl Grants {
         self.check(format!("origins.{name}"), self.asks.origins.get(name))
     }
 
+    /// How the host logs in to a granted origin. None if the manifest does not say.
+    pub fn login(&self, origin: &str) -> Option<&Login> {
+        self.asks.logins.get(origin).filter(|_| self.is_given(&format!("origins.{origin}")))
+    }
+
     /// The socket of a grant.
     pub fn endpoint(&self, name: &str) -> Result<&Endpoint, Denied> {
         self.check(format!("endpoints.{name}"), self.asks.endpoints.get(name))
@@ -134,6 +141,11 @@ impl Grants {
     /// How it may have the harness started for a task.
     pub fn run(&self, name: &str) -> Result<&Run, Denied> {
         self.check(format!("runs.{name}"), self.asks.runs.get(name))
+    }
+
+    /// The server that `relay-mesh up --with` may start for it.
+    pub fn serves(&self) -> Result<&Serve, Denied> {
+        self.check(SERVES.to_owned(), self.asks.serves.as_ref())
     }
 
     /// The user's variables that a program gets because a granted run starts the same one: what the harness is asked
@@ -222,7 +234,8 @@ impl Asks {
         );
         all.extend(self.origins.iter().map(|(name, origin)| {
             let any = if origin.takes_any_port() { ", on any port" } else { "" };
-            (format!("origins.{name}"), format!("make requests to {origin} on this machine{any}"))
+            let login = self.logins.get(name).map(of_login).unwrap_or_default();
+            (format!("origins.{name}"), format!("make requests to {origin} on this machine{any}{login}"))
         }));
         all.extend(self.endpoints.iter().map(|(name, endpoint)| {
             (format!("endpoints.{name}"), format!("talk over the socket {} on this machine", endpoint.address))
@@ -231,6 +244,7 @@ impl Asks {
             self.programs.iter().map(|(name, line)| (format!("programs.{name}"), format!("run the program `{line}`"))),
         );
         all.extend(self.runs.iter().map(|(name, run)| (format!("runs.{name}"), run.allows())));
+        all.extend(self.serves.iter().map(|serve| (SERVES.to_owned(), serve.allows())));
         all.extend(self.answers.words());
         all.extend(self.foreign.words());
         if self.arguments {
@@ -253,7 +267,10 @@ impl Asks {
             Some(("environment", name)) => {
                 [self, later].iter().all(|asks| asks.environment.iter().any(|asked| asked == name))
             }
-            Some(("origins", name)) => both(&self.origins, &later.origins, name).is_some_and(|(old, new)| old == new),
+            Some(("origins", name)) => both(&self.origins, &later.origins, name).is_some_and(|(old, new)| {
+                let login = later.logins.get(name);
+                old == new && (login.is_none() || login == self.logins.get(name))
+            }),
             Some(("endpoints", name)) => {
                 both(&self.endpoints, &later.endpoints, name).is_some_and(|(old, new)| old == new)
             }
@@ -269,6 +286,7 @@ impl Asks {
             Some(("clients", name)) => both(&self.foreign.clients, &later.foreign.clients, name).is_some(),
             Some(("variables", name)) => both(&self.foreign.variables, &later.foreign.variables, name).is_some(),
             Some(_) => false,
+            None if grant.as_str() == SERVES => self.serves.is_some() && self.serves == later.serves,
             None if grant.as_str() == ARGUMENTS => self.arguments && later.arguments,
             None => grant.as_str() == STATE || (grant.as_str() == "notices" && self.notices && later.notices),
         };
@@ -278,6 +296,11 @@ impl Asks {
 
 fn both<'a, T>(old: &'a BTreeMap<String, T>, new: &'a BTreeMap<String, T>, name: &str) -> Option<(&'a T, &'a T)> {
     Some((old.get(name)?, new.get(name)?))
+}
+
+fn of_login(login: &Login) -> String {
+    let Login { user, password, .. } = login;
+    format!("; relay-mesh logs in there as the server's own {user} and {password} say, and the adapter sees neither")
 }
 
 fn of_root(root: &Root) -> String {
@@ -310,6 +333,10 @@ mod tests {
         path = "~/.x"
         [grants.origins]
         api = "http://127.0.0.1:{port}"
+        [grants.logins.api]
+        password = "X_PASSWORD"
+        user = "X_USER"
+        default-user = "x"
         [grants.endpoints]
         rpc = { tcp = "127.0.0.1:{port}", framing = "lines" }
         [grants.programs]
@@ -324,6 +351,10 @@ mod tests {
         schema = ["--schema", "{file:schema.json}"]
         [runs.task.sets]
         X_RETRIES = "{number}"
+        [serves]
+        run = "task"
+        words = ["serve", "--port={port}"]
+        port = 4096
     "#;
 
     fn check(given: &[&str], ask: &str, expected: &str) {
@@ -344,6 +375,7 @@ mod tests {
             }
             Some(_) | None if ask == "notices" => grants.notices(),
             Some(_) | None if ask == "arguments" => grants.arguments(),
+            Some(_) | None if ask == "serves" => grants.serves().map(drop),
             Some(_) | None => grants.state(),
         };
         let told = outcome.map_or_else(|denied| denied.to_string(), |()| "lent".to_owned());
@@ -360,6 +392,7 @@ mod tests {
             "runs.task",
             "notices",
             "arguments",
+            "serves",
             "state",
         ] {
             check(&[grant], grant, "lent");
@@ -383,12 +416,15 @@ mod tests {
             [
                 "read files under ~/.x",
                 "see the variable SEEN of the harness's process",
-                "make requests to http://127.0.0.1:{port} on this machine, on any port",
+                "make requests to http://127.0.0.1:{port} on this machine, on any port; relay-mesh logs in there as the \
+                 server's own X_USER and X_PASSWORD say, and the adapter sees neither",
                 "talk over the socket 127.0.0.1:{port} on this machine",
                 "run the program `sh -c 'echo it'\\''s; rm $0' {word}`",
                 "run the program `x --version`",
                 "word the command line by which a task is run: `x run --json`, with any of `--model={name}`, `--schema \
                  {file:schema.json}`; that program gets your variables X_KEY; the adapter may set X_RETRIES={number}",
+                "name what `relay-mesh up --with` keeps running for its sessions: `x serve --port={port}`; that program \
+                 gets your variables X_KEY",
                 "see what callers pass to the mesh's tools, the texts of their messages included",
                 "show notifications on the desktop",
                 "keep small notes of its own between calls",
@@ -417,9 +453,11 @@ mod tests {
         check_kept(replaced("SEEN", "OTHER"), &["environment.SEEN"]);
         check_kept(replaced("[\"SEEN\"]", "[\"SEEN\", \"OTHER\"]"), &[]);
         check_kept(replaced("http://127.0.0.1:{port}", "http://127.0.0.1:{port}/{any}"), &["origins.api"]);
+        check_kept(replaced("X_PASSWORD", "AWS_SECRET_ACCESS_KEY"), &["origins.api"]);
         check_kept(replaced("tcp = \"127.0.0.1:{port}\"", "unix = \"~/.x/s\""), &["endpoints.rpc"]);
         check_kept(replaced("\"--version\"", "\"{anything}\""), &["programs.version"]);
-        check_kept(replaced("X_KEY", "OTHER_KEY"), &["runs.task"]);
+        check_kept(replaced("X_KEY", "OTHER_KEY"), &["runs.task", "serves"]);
+        check_kept(replaced("\"serve\"", "\"eval\""), &["serves"]);
         check_kept(replaced("--model={name}", "{name}"), &["runs.task"]);
         check_kept(replaced("notices = true", ""), &["notices"]);
         check_kept(replaced("arguments = true", ""), &["arguments"]);

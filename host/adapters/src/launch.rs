@@ -145,7 +145,8 @@ fn set(name: &str, slot: &Slot, value: &str, files: &mut Files<'_>) -> Result<St
     }
 }
 
-fn passed_on(run: &Run, surroundings: &Surroundings) -> BTreeMap<String, String> {
+/// What a run's program gets of the user's environment.
+pub(crate) fn passed_on(run: &Run, surroundings: &Surroundings) -> BTreeMap<String, String> {
     let goes = |name: &str| PASSED_ON.contains(&name) || run.environment.iter().any(|named| named == name);
     let of_the_user = surroundings.environment.iter().filter(|(name, _)| goes(name));
     let mut all: BTreeMap<String, String> = of_the_user.map(|(name, value)| (name.clone(), value.clone())).collect();

@@ -25,6 +25,11 @@
 //! [grants.origins]                     # HTTP on loopback; {blanks} take a port or a path segment
 //! opencode = "http://127.0.0.1:{port}"
 //!
+//! [grants.logins.opencode]             # of an origin: the variables of the server's process that hold its HTTP Basic
+//! password = "OPENCODE_SERVER_PASSWORD" # login; the host reads them and adds the header, the adapter sees neither
+//! user = "OPENCODE_SERVER_USERNAME"
+//! default-user = "opencode"
+//!
 //! [grants.endpoints]                   # sockets that carry text frames
 //! app-server = { unix = "${CODEX_HOME:-~/.codex}/app.sock", framing = "websocket" }
 //! rpc = { tcp = "127.0.0.1:{port}", framing = "lines" }
@@ -62,6 +67,11 @@
 //!
 //! [runs.task.sets]                     # what the adapter may set
 //! CLAUDE_CODE_MAX_RETRIES = "{number}"
+//!
+//! [serves]                             # a grant too: the server that its sessions need (`Serve`)
+//! run = "task"
+//! words = ["serve", "--port={port}"]
+//! port = 4096
 //! ```
 //!
 //! Unknown keys are errors, so that the author notices a misspelt grant before a user's adapter is denied something.
@@ -70,6 +80,7 @@
 mod plain;
 mod raw;
 mod run;
+mod serve;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -84,6 +95,7 @@ use crate::template::{Address, Argument, Origin};
 pub use raw::is_name;
 use raw::{RawManifest, line_of, within};
 pub use run::Run;
+pub use serve::Serve;
 
 /// The custom section in which a component carries its manifest.
 pub const SECTION: &str = "relay:adapter/manifest";
@@ -163,12 +175,16 @@ pub struct Asks {
     pub roots: BTreeMap<String, Root>,
     /// HTTP origins, by name.
     pub origins: BTreeMap<String, Origin>,
+    /// How the host logs in to an origin, by the origin's name.
+    pub logins: BTreeMap<String, Login>,
     /// Sockets, by name.
     pub endpoints: BTreeMap<String, Endpoint>,
     /// Command lines, by name: the program and its arguments.
     pub programs: BTreeMap<String, CommandLine>,
     /// How the harness is started for one task, by name.
     pub runs: BTreeMap<String, Run>,
+    /// The server that its sessions need, and that nobody else starts.
+    pub serves: Option<Serve>,
     /// Whether it requests the arguments of calls of relay-mesh's own tools, which hold the texts of messages.
     pub arguments: bool,
     /// What its answers to hooks may hold.
@@ -209,6 +225,18 @@ pub enum Links {
     /// They may end anywhere in the user's home: users who keep their settings in a repository of dotfiles link them
     /// into place.
     Home,
+}
+
+/// Where a server's own process has the login of HTTP Basic that it asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Login {
+    /// The variable with the password. If the process has none, no login is sent.
+    pub password: String,
+    /// The variable with the user name.
+    pub user: String,
+    /// The user name if that variable is not set.
+    pub default_user: String,
 }
 
 /// A socket that carries text frames.
@@ -333,6 +361,7 @@ impl Manifest {
         for (name, run) in written.runs {
             asks.runs.insert(name.clone(), run.parse(&name).map_err(untemplated)?);
         }
+        asks.serves = written.serves.map(|serve| serve.parse(&asks.runs)).transpose().map_err(untemplated)?;
         asks.answers = answers;
         if let Some((line, what)) = plain::objection(text) {
             return Err(ManifestError { line, what, hint: Some("write it in plain words".to_owned()) });
@@ -386,6 +415,11 @@ mod tests {
         check("[grants.programs]\na = []\n", "line 6: the program `a` has no fixed program");
         check("[grants.programs]\na = [\"x\", \"{a}{b}\"]\n", "more than one blank");
         check("[rehearsal]\nhook = \"Stop\"\n", "line 5: missing field `payload`");
+        check("[serves]\nrun = \"a\"\nwords = [\"s\"]\nport = 1\n", "line 6: the manifest has no `runs.a`");
+        let run = "[runs.a]\nprogram = \"x\"\n[serves]\nrun = \"a\"\nport = 1\nwords = ";
+        check(&format!("{run}[\"s\"]\n"), "line 10: the server's words take no port");
+        check(&format!("{run}[\"{{port}}\"]\n"), "line 10: the server's words take no port");
+        check(&format!("{run}[\"s\", \"{{port}}\"]\n"), "port: 1");
         check("aliases = [\"Bad Name\"]\n", "line 5: `Bad Name` is not a name for an adapter");
     }
 

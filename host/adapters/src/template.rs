@@ -38,6 +38,15 @@ pub enum InvalidTemplate {
     /// An endpoint with no address, or with two.
     #[error("the endpoint `{0}` needs either `unix` or `tcp`")]
     NotOneAddress(String),
+    /// A login of an origin that the manifest does not have.
+    #[error("`grants.origins` has no `{0}` to log in to")]
+    NoSuchOrigin(String),
+    /// A server of a run that the manifest does not have.
+    #[error("the manifest has no `runs.{0}`")]
+    NoSuchRun(String),
+    /// A server's words without exactly one blank, for the port, behind a first word without any.
+    #[error("the server's words take no port")]
+    NoPort,
     /// A command line whose program is missing, or has a blank that the guest would fill.
     #[error("the program `{0}` has no fixed program")]
     NoProgram(String),
@@ -62,6 +71,9 @@ impl InvalidTemplate {
             InvalidTemplate::Unclosed(_) => Some("write `${NAME}`, `${NAME:-default}` or `{blank}`"),
             InvalidTemplate::NotLoopback(_) => Some("write `http://127.0.0.1:PORT`, where PORT may be `{port}`"),
             InvalidTemplate::ManyBlanks(_) => Some("one blank per argument: split it in two"),
+            InvalidTemplate::NoSuchRun(_) => Some("name one of its runs, which has the program and its variables"),
+            InvalidTemplate::NoPort => Some("write `[\"serve\", \"--port={port}\"]`: a word, and one blank"),
+            InvalidTemplate::NoSuchOrigin(_) => Some("name the login as the origin"),
             InvalidTemplate::NotOneAddress(_) => Some("write `{ unix = \"~/x.sock\", framing = \"lines\" }`"),
             InvalidTemplate::NoProgram(_) => Some("the first word is the program's name, without blanks"),
             InvalidTemplate::NotAFile(_) => Some("write `{file:settings.json}`: letters, digits and - _ ."),

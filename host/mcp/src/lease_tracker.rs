@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::Mesh;
-use mesh::messages::receipt::DeliveryStatus;
 use mesh::names::{AgentName, MessageId};
+use mesh::sessions::SessionRef;
 use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
@@ -17,6 +17,8 @@ pub(crate) enum PendingLease {
     /// Messages.
     Mail {
         lease: Box<mesh::Lease>,
+        /// The session that gets them, if it is known.
+        by: Option<SessionRef>,
         /// What to record once they have arrived.
         on_arrival: OnArrival,
         /// Ends when that is recorded.
@@ -108,8 +110,8 @@ impl LeaseTracker {
     /// lapses, and the mail is shown once more.
     pub(crate) async fn settle(&self, lease: PendingLease, fate: Fate) {
         match (lease, fate) {
-            (PendingLease::Mail { lease, on_arrival, on_its_way: _until_here }, Fate::Sent) => {
-                self.arrived(&lease, on_arrival).await;
+            (PendingLease::Mail { lease, by, on_arrival, on_its_way: _until_here }, Fate::Sent) => {
+                self.arrived(&lease, by.as_ref(), on_arrival).await;
             }
             (PendingLease::Mail { lease, .. }, Fate::Lost) => self.release(*lease).await,
             (PendingLease::Command(id), Fate::Sent) => told(id, self.mesh.confirm_command(id).await),
@@ -117,8 +119,8 @@ impl LeaseTracker {
         }
     }
 
-    async fn arrived(&self, lease: &mesh::Lease, on_arrival: OnArrival) {
-        if let Err(error) = self.mesh.confirm(lease, DeliveryStatus::Read, "fetch", None).await {
+    async fn arrived(&self, lease: &mesh::Lease, by: Option<&SessionRef>, on_arrival: OnArrival) {
+        if let Err(error) = self.mesh.fetched(lease, by).await {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, agent = %lease.agent, "mail could not be marked as read and will be shown again");
             return;

@@ -225,6 +225,8 @@ pub struct FakeHarness {
     pub answer: Mutex<Option<Result<Delivered, HarnessError>>>,
     /// What its evidence says; by default it has none.
     pub evidence: Mutex<Option<Vec<(MessageId, Verdict)>>>,
+    /// What it says that every session does.
+    pub does: Mutex<Option<Activity>>,
     /// What its client's processes show; by default nothing.
     pub traces: Mutex<ClientTraces>,
 }
@@ -245,6 +247,7 @@ impl Default for FakeHarness {
             delivered: Mutex::default(),
             answer: Mutex::default(),
             evidence: Mutex::default(),
+            does: Mutex::default(),
             traces: Mutex::default(),
         }
     }
@@ -289,7 +292,8 @@ impl Harness for FakeHarness {
     }
 
     async fn activity_of(&self, session: &str) -> Result<Activity, HarnessError> {
-        Err(HarnessError::NotFound(session.to_owned()))
+        let does = *self.does.lock().expect("no test panics while it holds this");
+        does.ok_or_else(|| HarnessError::NotFound(session.to_owned()))
     }
 
     async fn protocol(&self, base: &str, _: Occasion, _: Option<&str>) -> Result<Option<String>, HarnessError> {

@@ -12,10 +12,14 @@ pub mod guard;
 mod kill;
 mod leash;
 mod lines;
+mod listening;
+mod programs;
 mod table;
 
 pub use group::Group;
 pub use kill::{ask_to_end, end_marked, is_alive};
 pub use leash::{Guard, GuardError, Started, ended_as_written};
 pub use lines::{Line, LineReader};
+pub use listening::variables_of_listener;
+pub use programs::{running, runs_below};
 pub use table::{ProcessId, ancestors, this_process};

@@ -90,7 +90,7 @@ impl Table {
 }
 
 #[cfg(target_os = "linux")]
-fn pids() -> impl Iterator<Item = u32> {
+pub(crate) fn pids() -> impl Iterator<Item = u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
@@ -119,7 +119,7 @@ fn parse(pid: u32, stat: &str) -> Option<Entry> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn pids() -> impl Iterator<Item = u32> {
+pub(crate) fn pids() -> impl Iterator<Item = u32> {
     std::iter::empty()
 }
 

@@ -175,13 +175,18 @@ commands! {
     Pipeline(pipeline::Args),
 
     /// Start the server in the background
-    #[command(alias = "mesh-up")]
     Up(up::Args),
     /// Stop the server that runs in the background
     #[command(alias = "mesh-down")]
     Down(down::Args),
     /// Run the server here: MCP over HTTP, and delivery for every session
     Serve(serve::Args),
+    /// Keep the server of one harness running
+    #[command(hide = true)]
+    ServeHarness(serve_harness::Args),
+    /// As `up --with auto`
+    #[command(hide = true, name = "mesh-up")]
+    MeshUp(up::MeshArgs),
 
     /// Set a harness up for the mesh
     Install(install::Args),

@@ -409,7 +409,7 @@ class Connector {
 function server({ url }: Place): Any {
   // Without a server OpenCode names `localhost`, where nothing listens.
   if (!url || url.hostname === "localhost" || !url.port) return undefined
-  return { port: Number(url.port), username: process.env.OPENCODE_SERVER_USERNAME, password: process.env.OPENCODE_SERVER_PASSWORD }
+  return { port: Number(url.port) }
 }
 
 /** The words with which OpenCode was started. Its terminal runs plugins in a worker, which is not given them. */

@@ -1,15 +1,11 @@
 //! Requests to an OpenCode server on this machine.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::http::{self, Request, Response};
 use serde_json::Value;
 
 use crate::payload::Server;
 
-/// The user name of OpenCode's server unless the user sets another.
-const USER: &str = "opencode";
 /// How long to wait before asking a server again that has failed.
 const TROUBLE_MS: u32 = 2_000;
 
@@ -33,16 +29,7 @@ fn send(server: &Server, request: Request) -> Result<Value, Error> {
 }
 
 fn exchange(server: &Server, request: Request) -> Result<Response, Error> {
-    let port = server.port;
-    let request = request.value(port.to_string()).header("accept", "application/json");
-    let request = match &server.password {
-        Some(password) => {
-            let user = server.username.as_deref().unwrap_or(USER);
-            request.header("authorization", format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
-        }
-        None => request,
-    };
-    http::send(request)
+    http::send(request.value(server.port.to_string()).header("accept", "application/json"))
 }
 
 fn body(port: u16, answer: &Response) -> Result<Value, Error> {
@@ -86,41 +73,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_names_its_folder_and_shows_its_password() {
+    fn a_request_names_its_folder() {
         let _host = Fakes::default()
             .origin("opencode", |request| {
-                let header =
-                    |name: &str| request.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
-                let told = format!(
-                    "\"{} {} {:?}\"",
-                    request.path,
-                    request.values.join(","),
-                    header("authorization").unwrap_or("-")
-                );
-                Response {
-                    status: 200,
-                    headers: Vec::new(),
-                    body: told.replace("\\\"", "").replace("\"-\"", "-").into_bytes(),
-                }
+                let told = format!("\"{} {}\"", request.path, request.values.join(","));
+                Response { status: 200, headers: Vec::new(), body: told.into_bytes() }
             })
             .start();
-        let open = Server { port: 4096, username: None, password: None };
-        let told = get(&open, "/session/ses_1?limit=2", "/home/u/my app").expect("answered");
-        assert_eq!(told, "/session/ses_1?limit=2&directory=/home/u/my%20app 4096 -");
+        let told = get(&Server { port: 4096 }, "/session/ses_1?limit=2", "/home/u/my app").expect("answered");
+        assert_eq!(told, "/session/ses_1?limit=2&directory=/home/u/my%20app 4096");
     }
 
     #[track_caller]
     fn check(status: u16, body: &str, expected: &str) {
         let body = body.to_owned();
         let _host = Fakes::default()
-            .origin("opencode", move |request| {
-                let basic = ("authorization".to_owned(), "Basic b3BlbmNvZGU6cHc=".to_owned());
-                assert!(request.headers.contains(&basic), "{:?}", request.headers);
-                Response { status, headers: Vec::new(), body: body.clone().into_bytes() }
-            })
+            .origin("opencode", move |_| Response { status, headers: Vec::new(), body: body.clone().into_bytes() })
             .start();
-        let server = Server { port: 4096, username: None, password: Some("pw".into()) };
-        let outcome = format!("{:?}", get(&server, "/session", "/w"));
+        let outcome = format!("{:?}", get(&Server { port: 4096 }, "/session", "/w"));
         assert!(outcome.contains(expected), "{status}: {outcome}");
     }
 

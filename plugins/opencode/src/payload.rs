@@ -41,14 +41,10 @@ pub(crate) enum Event {
     Deleted,
 }
 
-/// An OpenCode that serves HTTP on this machine: what a route needs, and what must not leave this machine.
+/// An OpenCode that serves HTTP on this machine. The host logs in to it (`grants.logins`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Server {
     pub(crate) port: u16,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) username: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) password: Option<String>,
 }
 
 /// The connector's JSON.

@@ -1,12 +1,14 @@
 //! One request to an HTTP origin on this machine. Redirects are not followed, and nothing leaves loopback: the dialled
 //! host comes from the manifest's template and is never resolved.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
@@ -15,6 +17,7 @@ use super::{HostResult, about, failed, within};
 use crate::bindings::relay::adapter::http::{Host, Request, Response};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
+use crate::manifest::Login;
 
 /// Limits of HTTP.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +44,21 @@ impl Host for Guest {
             return Ok(Err(error));
         }
         let settings = self.lender.settings.http;
+        let login = self.lender.grants.login(&request.origin).cloned();
         let filled = self.lender.grants.origin(&request.origin).map_err(Error::from);
         let filled = filled.and_then(|origin| origin.fill(&request.values).map_err(Error::from));
         let grant = format!("origins.{}", request.origin);
         let answered = match filled {
             Ok((host, port, prefix)) => {
                 let what = format!("the request to `{}`", request.origin);
-                within(settings.timeout, &what, exchange(host, port, &prefix, request, settings.largest)).await
+                let exchanged = async {
+                    let login = match login {
+                        Some(login) => authorization(login, host, port).await,
+                        None => None,
+                    };
+                    exchange((host, port, &prefix), login, request, settings.largest).await
+                };
+                within(settings.timeout, &what, exchanged).await
             }
             Err(error) => Err(error),
         };
@@ -55,8 +66,29 @@ impl Host for Guest {
     }
 }
 
-async fn exchange(host: &str, port: u16, prefix: &str, request: Request, largest: usize) -> HostResult<Response> {
-    let request = compose(host, port, prefix, request, largest)?;
+/// The header by which the program that listens there lets a caller in, as its own environment says. None if it was
+/// started without a password: what is sent never leaves the program that has it already.
+async fn authorization(login: Login, host: &'static str, port: u16) -> Option<HeaderValue> {
+    let at = SocketAddr::new(host.parse().ok()?, port);
+    let Login { password, user, default_user } = login;
+    let found = tokio::task::spawn_blocking(move || processes::variables_of_listener(at, [&password, &user]));
+    let [password, user] = found.await.ok()?;
+    let (password, user) = (password.filter(|password| !password.is_empty())?, user.unwrap_or(default_user));
+    let mut header = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))).ok()?;
+    header.set_sensitive(true);
+    Some(header)
+}
+
+async fn exchange(
+    (host, port, prefix): (&str, u16, &str),
+    login: Option<HeaderValue>,
+    request: Request,
+    largest: usize,
+) -> HostResult<Response> {
+    let mut request = compose(host, port, prefix, request, largest)?;
+    if let Some(login) = login {
+        request.headers_mut().entry(AUTHORIZATION).or_insert(login);
+    }
     let address: IpAddr = host.parse().map_err(failed)?;
     let stream = TcpStream::connect((address, port)).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::ConnectionRefused => Error::NotFound(format!("nothing listens on {host} port {port}")),

@@ -7,7 +7,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::run::RawRun;
-use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Matches, Reaches, Rehearsal, Root};
+use super::serve::RawServe;
+use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Login, Matches, Reaches, Rehearsal, Root};
 use crate::answers::RawAnswers;
 use crate::template::{Address, Argument, InvalidTemplate};
 
@@ -26,6 +27,7 @@ pub(super) struct RawManifest {
     pub(super) grants: RawGrants,
     #[serde(default)]
     pub(super) runs: BTreeMap<String, RawRun>,
+    pub(super) serves: Option<RawServe>,
     #[serde(default)]
     pub(super) limits: RawLimits,
     pub(super) rehearsal: Option<Rehearsal>,
@@ -62,6 +64,8 @@ pub(super) struct RawGrants {
     pub(super) roots: BTreeMap<String, RawRoot>,
     #[serde(default)]
     pub(super) origins: BTreeMap<String, Spanned<String>>,
+    #[serde(default)]
+    pub(super) logins: BTreeMap<Spanned<String>, Login>,
     #[serde(default)]
     pub(super) endpoints: BTreeMap<String, RawEndpoint>,
     #[serde(default)]
@@ -110,6 +114,12 @@ impl RawGrants {
         for (name, text) in self.origins {
             let origin = text.get_ref().parse().map_err(|error| (text.span(), error))?;
             asks.origins.insert(name, origin);
+        }
+        for (name, login) in self.logins {
+            if !asks.origins.contains_key(name.get_ref()) {
+                return Err((name.span(), InvalidTemplate::NoSuchOrigin(name.into_inner())));
+            }
+            asks.logins.insert(name.into_inner(), login);
         }
         for (name, written) in self.endpoints {
             let address = match (&written.unix, &written.tcp) {

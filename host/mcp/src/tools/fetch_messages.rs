@@ -98,6 +98,7 @@ impl Tool for FetchMessages {
         };
         let lease = lease.map(|lease| PendingLease::Mail {
             lease: Box::new(lease),
+            by: call.caller.session().cloned(),
             on_arrival,
             on_its_way: call.mail.begin(&agent),
         });

@@ -13,6 +13,9 @@ use crate::sessions::screens;
 use crate::sessions::{Activity, ConnectionId, SessionRecord, SessionRef, Sign};
 use crate::storage::{keys, records};
 
+/// For how long nothing is heard of a session that works before its harness is asked, in milliseconds.
+const ASKED_AFTER: u64 = 10_000;
+
 /// The evidence about an agent's session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traces {
@@ -225,6 +228,12 @@ pub(crate) async fn seen_beside(
     beside: &Prefetched,
 ) -> Result<AgentSummary, store::StoreError> {
     let (traces, presence, evidence) = judged_beside(core, &agent, beside.heartbeat).await?;
+    let (presence, evidence) = match &traces.record {
+        Some(record) if presence == Presence::Busy => {
+            by_its_harness(core, record).await.unwrap_or((presence, evidence))
+        }
+        Some(_) | None => (presence, evidence),
+    };
     let waiting = match beside.mail {
         PrefetchedMail::Nothing => 0,
         PrefetchedMail::Counted(messages) => messages,
@@ -233,12 +242,29 @@ pub(crate) async fn seen_beside(
     Ok(AgentSummary { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
 }
 
-/// The number of an agent's unsettled messages.
+/// What the harness itself says of a session that no hook has told of for a while: a turn may end without one, as where
+/// a user presses Esc. None if it says nothing else than the hooks did.
+async fn by_its_harness(core: &Core, record: &SessionRecord) -> Option<(Presence, String)> {
+    let silence = core.machine.now().since(record.heard);
+    if silence < ASKED_AFTER {
+        return None;
+    }
+    let harness = core.harnesses.get(&record.session.harness).await.ok().flatten()?;
+    match harness.activity_of(&record.session.id).await.ok()? {
+        Activity::Idle => Some((Presence::Idle, format!("waits, as its harness says; heard {} ago", span(silence)))),
+        Activity::NeedsInput => Some((Presence::NeedsInput, "waits for its user, as its harness says".to_owned())),
+        Activity::Busy | Activity::Ended => None,
+    }
+}
+
+/// The number of messages that an agent has not got yet, or may not have: what it has fetched in a turn that goes on does
+/// not count.
 pub(crate) async fn waiting(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<usize, store::StoreError> {
     let inbox = inboxes.of(name);
     let mut inbox = inbox.lock().await;
     inbox.refresh(core.shared.as_ref(), name).await?;
-    Ok(inbox.open.len())
+    let fetched = inbox.open.engaged().filter(|slot| slot.history.handed.is_some() && slot.history.status().settles());
+    Ok(inbox.open.len() - fetched.count())
 }
 
 /// Notes a heartbeat of an agent without a session.

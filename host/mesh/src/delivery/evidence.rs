@@ -6,7 +6,7 @@ use store::StoreError;
 
 use crate::Mesh;
 use crate::messages::hand_over;
-use crate::messages::receipt::HandOver;
+use crate::messages::receipt::{FETCH, HandOver};
 use crate::names::{AgentName, MessageId};
 use crate::ports::harness::{HandedOver, HookEvent, Reading, Verdict};
 use crate::sessions::record;
@@ -49,6 +49,19 @@ impl OpenHandOvers {
 
     pub(super) fn all(&self, verdict: Verdict) -> Vec<(MessageId, Verdict)> {
         self.messages.keys().map(|id| (*id, verdict)).collect()
+    }
+
+    /// Takes those out that were fetched, if the turn has ended by itself: what a tool gave was in the request that
+    /// followed. A transcript may not have it, where a subagent had fetched it.
+    pub(super) fn fetched_in_a_turn_that_ended(&mut self) -> BTreeMap<MessageId, HandOver> {
+        let (fetched, others) =
+            std::mem::take(&mut self.messages).into_iter().partition(|(_, handed)| handed.route == FETCH);
+        self.messages = others;
+        fetched
+    }
+
+    pub(super) async fn prove(&self, mesh: &Mesh, proven: &BTreeMap<MessageId, HandOver>) -> Result<(), StoreError> {
+        hand_over::prove(&mesh.core, &mesh.inboxes, &self.agent, proven).await
     }
 
     /// Writes down what became of them. What is said of other messages counts for nothing. In a session that has just

@@ -182,7 +182,11 @@ impl HookHost for MeshHookHost<'_> {
 impl MeshHookHost<'_> {
     /// Finds out what became of mail that earlier answers carried.
     async fn look_for_evidence(&self, reading: &Reading) -> Result<(), StoreError> {
-        let Some(open) = OpenHandOvers::of(self.mesh, &self.harness, reading).await? else { return Ok(()) };
+        let Some(mut open) = OpenHandOvers::of(self.mesh, &self.harness, reading).await? else { return Ok(()) };
+        if open.was_busy && reading.ends_turn() {
+            let fetched = open.fetched_in_a_turn_that_ended();
+            open.prove(self.mesh, &fetched).await?;
+        }
         let verdicts = match self.adapter.optional().evidence {
             Some(evidence) => self.ask_for_evidence(evidence, reading, &open).await,
             None if open.was_busy && reading.ends_turn() => open.all(Verdict::Shown),

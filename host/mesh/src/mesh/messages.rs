@@ -7,7 +7,7 @@ use crate::messages::receipt::DeliveryStatus;
 use crate::messages::status::{MeshStatus, MessageStatus, StatusError};
 use crate::messages::wake::{Wake, WakeError};
 use crate::messages::watch::Mailed;
-use crate::messages::{address, fetch, outbox, status, wake, watch};
+use crate::messages::{address, fetch, hand_over, outbox, status, wake, watch};
 use crate::names::{AgentName, MessageId};
 use crate::sessions::{Principal, SessionRef};
 use crate::{Mesh, Queued, RepositoryReservations};
@@ -41,6 +41,11 @@ impl Mesh {
         evidence: Option<serde_json::Value>,
     ) -> Result<(), FetchError> {
         Ok(fetch::confirm(&self.core, &self.inboxes, claim, status, route, evidence).await?)
+    }
+
+    /// Records that the reply to a fetch was written out to a session, or to a caller without one.
+    pub async fn fetched(&self, lease: &Lease, by: Option<&SessionRef>) -> Result<(), FetchError> {
+        Ok(hand_over::fetched(&self.core, &self.inboxes, lease, by).await?)
     }
 
     /// Takes an agent's mail and leases it to the caller for presentation.

@@ -14,10 +14,10 @@ use crate::messages::fetch::{Lease, tidy};
 use crate::messages::inbox;
 use crate::messages::inbox::Inbox;
 use crate::messages::inboxes::Inboxes;
-use crate::messages::receipt::{DeliveryStatus, Event, HandOver};
+use crate::messages::receipt::{DeliveryStatus, Event, FETCH, HandOver};
 use crate::names::{AgentName, MessageId};
-use crate::sessions::SessionRef;
 use crate::sessions::record;
+use crate::sessions::{Activity, SessionRecord, SessionRef};
 
 /// Records that a hook's answer with leased messages was written out.
 pub(crate) async fn hand_over(core: &Core, lease: &Lease, session: &SessionRef, route: &str) -> Result<(), StoreError> {
@@ -30,7 +30,28 @@ pub(crate) async fn hand_over(core: &Core, lease: &Lease, session: &SessionRef, 
     }
 }
 
-/// Records that a model request held these messages, each by the hook that had carried it.
+/// Records that the reply to a fetch with leased messages was written out. A session whose harness tells of its turns
+/// will show whether a model request held them: until then they are open, and they are shown again if it is killed before.
+pub(crate) async fn fetched(
+    core: &Core,
+    inboxes: &Inboxes,
+    lease: &Lease,
+    by: Option<&SessionRef>,
+) -> Result<(), StoreError> {
+    let record = match by {
+        Some(session) => record::session_record(core, session).await?,
+        None => None,
+    };
+    let is_in_turn = |record: &SessionRecord| {
+        record.activity == Activity::Busy && record.process.is_some() && record.agent.as_ref() == Some(&lease.agent)
+    };
+    match record.filter(is_in_turn) {
+        Some(record) => hand_over(core, lease, &record.session, FETCH).await,
+        None => fetch::confirm(core, inboxes, lease, DeliveryStatus::Read, FETCH, None).await,
+    }
+}
+
+/// Records that a model request held these messages, each by the hook that had carried it, or the fetch.
 pub(crate) async fn prove(
     core: &Core,
     inboxes: &Inboxes,
@@ -45,7 +66,8 @@ pub(crate) async fn prove(
         return Ok(());
     }
     for (route, ids) in by_route {
-        let event = Event::Status { status: DeliveryStatus::Shown, route: route.to_owned(), evidence: None };
+        let status = if route == FETCH { DeliveryStatus::Read } else { DeliveryStatus::Shown };
+        let event = Event::Status { status, route: route.to_owned(), evidence: None };
         inbox::receipt(core, agent, &ids, &event, Durability::Process).await?;
     }
     tidy(core, inboxes, agent).await

@@ -9,6 +9,9 @@ use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::SessionRef;
 
+/// The route by which an agent fetches its mail itself.
+pub const FETCH: &str = "fetch";
+
 /// A delivery status. Each claims no more than its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -93,13 +96,14 @@ pub enum Event {
         /// When the lease lapses by itself.
         until: Instant,
     },
-    /// A hook's answer with its text was written out to this session. It counts as accepted until the harness's own
-    /// evidence shows that a model request held it, and no other presenter takes it meanwhile.
+    /// A hook's answer with its text was written out to this session, or the reply to its fetch. It counts as accepted, or
+    /// as read, and stays open until the harness's own evidence shows that a model request held it; no other presenter
+    /// takes it meanwhile.
     #[serde(rename = "handed-over")]
     HandedOver {
         /// The session.
         session: SessionRef,
-        /// The hook: `hook:PostToolUse`.
+        /// The hook, `hook:PostToolUse`, or [`FETCH`].
         route: String,
     },
     /// Only the beginning of its text has gone out, or by now all of it.
@@ -274,12 +278,15 @@ impl DeliveryHistory {
                 self.taken_back = None;
                 self.note_try(&route, at);
                 self.handed = Some(HandOver { session, route: route.clone(), at });
-                self.reached.entry(DeliveryStatus::Accepted).or_insert(Reached { at, route, evidence: None });
+                let status = if route == FETCH { DeliveryStatus::Read } else { DeliveryStatus::Accepted };
+                self.reached.entry(status).or_insert(Reached { at, route, evidence: None });
             }
             Event::Cut(cut) => self.cut = Some(cut).filter(|cut| cut.shown < cut.of),
             Event::TakenBack { reason } => {
-                self.handed = None;
-                self.taken_back = Some(reason);
+                // It may have been proven in the same moment.
+                if self.handed.take().is_some() {
+                    self.taken_back = Some(reason);
+                }
             }
             Event::Released { lease, went_out } => {
                 if self.lease.as_ref().is_some_and(|held| held.id == lease) {
@@ -315,9 +322,11 @@ impl DeliveryHistory {
         self.reached.keys().next_back().copied().unwrap_or(DeliveryStatus::Stored)
     }
 
-    /// Whether the agent has the text, or never will.
+    /// Whether the agent has the text, or never will. What it fetched is open until a model request is known to have held
+    /// it, if its harness tells.
     pub fn is_settled(&self) -> bool {
-        self.status().settles() || self.expired
+        let is_open = self.handed.is_some() || self.taken_back.is_some();
+        (self.status().settles() && !is_open) || self.expired
     }
 
     /// Whether a presenter holds a lease on it now.

@@ -6,10 +6,11 @@ use proptest::prelude::*;
 
 use super::{World, name};
 use crate::Fetch;
-use crate::messages::receipt::DeliveryStatus;
+use crate::messages::receipt::{DeliveryHistory, DeliveryStatus};
 use crate::names::MessageId;
 use crate::ports::harness::Verdict;
-use crate::testing::session_call;
+use crate::sessions::SessionRef;
+use crate::testing::{session_call, shell_call};
 
 async fn world_with_alice() -> World {
     let world = World::new();
@@ -95,6 +96,64 @@ async fn evidence_counts_for_what_it_names_and_the_end_of_a_turn_for_nothing_bes
     assert!(world.history(second).await.ends_with("shown by hook:stop"), "by the hook that carried it last");
 }
 
+/// Fetches as a session's model does, by a tool.
+async fn fetched_by(world: &World, session: &str) -> String {
+    let fetched = world.mesh.fetch(&name("alice"), &Fetch::default()).await.expect("fetched");
+    if let Some(lease) = &fetched.lease {
+        let by = SessionRef { harness: "fake".to_owned(), id: session.to_owned() };
+        world.mesh.fetched(lease, Some(&by)).await.expect("noted");
+    }
+    fetched.messages.iter().map(|fetched| fetched.message.body.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+async fn history(world: &World, id: MessageId) -> DeliveryHistory {
+    let person = world.mesh.identify(&shell_call(None)).await.expect("identified");
+    let status = world.mesh.message_status(&person, id).await.expect("known");
+    status.recipients[0].history.clone()
+}
+
+#[tokio::test]
+async fn what_a_killed_session_had_fetched_waits_again_unless_its_turn_had_ended() {
+    for ends in [false, true] {
+        let world = world_with_alice().await;
+        world.hook("s1", "prompt").await;
+        let id = world.say("alice", "hello").await;
+        assert_eq!(fetched_by(&world, "s1").await, "hello");
+        assert!(world.history(id).await.ends_with("read by fetch"));
+        assert!(!history(&world, id).await.is_settled(), "no request is known to have held it");
+        assert_eq!(world.fetch("alice").await, "", "it is the session's");
+        if ends {
+            world.hook("s1", "stop").await;
+            assert!(history(&world, id).await.is_settled());
+        }
+        world.machine.kill(1);
+        world.hook_of("s1", "resume", Some(2)).await;
+        let again = given(&world, "prompt", 2).await;
+        assert_eq!(again, if ends { (String::new(), false) } else { ("hello".to_owned(), true) });
+        assert!(world.history(id).await.contains("read by fetch"), "no status is taken back");
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_fetches_that_tells_of_no_turn_is_read_at_once() {
+    let world = world_with_alice().await;
+    let id = world.say("alice", "hello").await;
+    assert_eq!(fetched_by(&world, "s1").await, "hello");
+    assert!(history(&world, id).await.is_settled());
+}
+
+#[tokio::test]
+async fn what_was_fetched_and_acknowledged_is_settled() {
+    let world = world_with_alice().await;
+    world.hook("s1", "prompt").await;
+    let id = world.say("alice", "hello").await;
+    fetched_by(&world, "s1").await;
+    world.mesh.acknowledge(&name("alice"), &[id]).await.expect("acknowledged");
+    world.machine.kill(1);
+    assert!(history(&world, id).await.is_settled());
+    assert_eq!(world.fetch("alice").await, "");
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Send,
@@ -103,6 +162,10 @@ enum Act {
     Request,
     Kill,
     Resume,
+    /// Another session goes on in the window, with an empty conversation.
+    Clear,
+    /// Another session begins beside it, with what stands in the conversation.
+    Fork,
     Fetch,
 }
 
@@ -112,26 +175,46 @@ fn act() -> impl Strategy<Value = Act> {
         4 => prop_oneof![Just("prompt"), Just("tool"), Just("stop")].prop_map(Act::Hook),
         3 => Just(Act::Request),
         1 => Just(Act::Hook("end")),
+        1 => Just(Act::Hook("interrupt")),
+        1 => Just(Act::Clear),
+        1 => Just(Act::Fork),
         1 => Just(Act::Kill),
         2 => Just(Act::Resume),
-        1 => Just(Act::Fetch),
+        2 => Just(Act::Fetch),
     ]
 }
 
-/// A session that is killed, ended and resumed at any time, and whose transcript is the evidence.
+/// A session that is killed, ended, interrupted, cleared, forked and resumed at any time, and whose transcript is the
+/// evidence.
 async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
     let world = world_with_alice().await;
     let mut pid = 1;
     let mut alive = true;
+    let (mut session, mut sessions) = ("s1".to_owned(), 1);
     // How often each message came into the conversation, and whether a request held it.
     let mut sent: BTreeMap<MessageId, (u32, bool)> = BTreeMap::new();
-    let mut in_conversation: Vec<MessageId> = Vec::new();
+    // What stands in the conversation and in no request yet, and whether a tool gave it.
+    let mut in_conversation: Vec<(MessageId, bool)> = Vec::new();
     let mut sequence: Vec<MessageId> = Vec::new();
     // In which order requests first held what one sender wrote.
     let mut order: Vec<MessageId> = Vec::new();
     for act in acts {
         let evidence = sent.iter().filter(|(_, (_, read))| *read).map(|(id, _)| (*id, Verdict::Shown)).collect();
         says(&world, Some(evidence));
+        // A turn ends by itself only after a request with what its tools gave.
+        let requests = match act {
+            Act::Request => true,
+            Act::Hook("stop") => in_conversation.iter().any(|(_, by_tool)| *by_tool),
+            _ => false,
+        };
+        if alive && requests {
+            for (id, _) in in_conversation.drain(..) {
+                sent.entry(id).and_modify(|(_, read)| *read = true);
+                if !order.contains(&id) {
+                    order.push(id);
+                }
+            }
+        }
         match act {
             Act::Send => {
                 let id = world.say("alice", "x").await;
@@ -139,24 +222,16 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
                 sequence.push(id);
             }
             Act::Hook(did) if alive => {
-                let text = world.hook_of("s1", did, Some(pid)).await.stdout.unwrap_or_default();
+                let text = world.hook_of(&session, did, Some(pid)).await.stdout.unwrap_or_default();
                 for line in text.lines() {
                     for (id, (times, _)) in sent.iter_mut().filter(|(id, _)| line.contains(&id.to_string())) {
                         assert_eq!(*times > 0, line.contains("repeated"), "{line}");
                         *times += 1;
-                        in_conversation.push(*id);
+                        in_conversation.push((*id, false));
                     }
                 }
                 if did == "end" {
                     (alive, in_conversation) = (false, Vec::new());
-                }
-            }
-            Act::Request if alive => {
-                for id in in_conversation.drain(..) {
-                    sent.entry(id).and_modify(|(_, read)| *read = true);
-                    if !order.contains(&id) {
-                        order.push(id);
-                    }
                 }
             }
             Act::Kill if alive => {
@@ -166,32 +241,52 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
             Act::Resume if !alive => {
                 pid += 1;
                 alive = true;
-                world.hook_of("s1", "resume", Some(pid)).await;
+                world.hook_of(&session, "resume", Some(pid)).await;
+            }
+            Act::Clear if alive => {
+                let before = std::mem::replace(&mut session, format!("s{}", sessions + 1));
+                sessions += 1;
+                world.hook_of(&session, &format!("clear:{before}"), Some(pid)).await;
+                in_conversation.clear();
+            }
+            Act::Fork => {
+                sessions += 1;
+                let fork = world.hook_of(&format!("f{sessions}"), "start", Some(1_000 + sessions)).await;
+                assert_eq!(fork.stdout, None, "a fork gets nobody's mail");
             }
             Act::Fetch => {
                 let fetched = world.mesh.fetch(&name("alice"), &Fetch::default()).await.expect("fetched");
-                for message in &fetched.messages {
-                    sent.entry(message.message.id).and_modify(|(_, read)| *read = true);
-                    // A tool's result: the next request holds it.
-                    in_conversation.push(message.message.id);
-                }
+                let by = alive.then(|| SessionRef { harness: "fake".to_owned(), id: session.clone() });
                 if let Some(lease) = &fetched.lease {
-                    world.mesh.confirm(lease, DeliveryStatus::Read, "fetch", None).await.expect("confirmed");
+                    world.mesh.fetched(lease, by.as_ref()).await.expect("noted");
+                }
+                for message in &fetched.messages {
+                    let id = message.message.id;
+                    let (times, read) = sent.get_mut(&id).expect("it was sent");
+                    assert_eq!(*times > 0, message.history.may_repeat(), "{id}");
+                    *times += 1;
+                    // Of a client that tells of no turn there is no other evidence than that it has the reply.
+                    *read |= history(&world, id).await.is_settled();
+                    if *read && !order.contains(&id) {
+                        order.push(id);
+                    }
+                    if alive {
+                        in_conversation.push((id, true));
+                    }
                 }
             }
-            Act::Hook(_) | Act::Request | Act::Kill | Act::Resume => {}
+            Act::Hook(_) | Act::Request | Act::Kill | Act::Resume | Act::Clear => {}
         }
         for (id, (_, read)) in &sent {
-            let history = world.history(*id).await;
-            let settled = history.contains("shown by") || history.contains("read by");
-            assert!(*read || !settled, "nobody has read {id}: {history}");
+            let history = history(&world, *id).await;
+            assert!(*read || !history.is_settled(), "nobody has read {id}: {history:?}");
         }
     }
     // In the end everything that no request held comes once more.
     let evidence = sent.iter().filter(|(_, (_, read))| *read).map(|(id, _)| (*id, Verdict::Shown)).collect();
     says(&world, Some(evidence));
     world.machine.kill(pid);
-    world.hook_of("s1", "resume", Some(pid + 1)).await;
+    world.hook_of(&session, "resume", Some(pid + 1)).await;
     let mut left: Vec<MessageId> = Vec::new();
     loop {
         let fetched = world.mesh.fetch(&name("alice"), &Fetch::default()).await.expect("fetched");

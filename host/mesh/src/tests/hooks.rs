@@ -6,6 +6,7 @@ use crate::HookError;
 use crate::agents::Presence;
 use crate::names::AgentName;
 use crate::ports::harness::HookCall;
+use crate::sessions::Activity;
 use crate::testing::{session_call, shell_call};
 
 async fn world_with_alice() -> World {
@@ -93,6 +94,28 @@ async fn presence_follows_the_session() {
     assert_eq!(presence().await, Presence::Idle);
     world.machine.kill(1);
     assert_eq!(presence().await, Presence::Offline);
+}
+
+#[tokio::test]
+async fn a_turn_that_ended_without_a_hook_is_known_from_the_harness_itself() {
+    let world = world_with_alice().await;
+    let alice: AgentName = "alice".parse().expect("a name");
+    let presence = async || world.mesh.agent(&alice).await.expect("read").expect("there").presence;
+    let does = |activity| *world.harnesses.0.does.lock().expect("no test panics while it holds this") = activity;
+    world.hook("s1", "prompt").await;
+    does(Some(Activity::Idle));
+    assert_eq!(presence().await, Presence::Busy, "the harness may not have noted the prompt yet");
+    world.machine.pass(60_000);
+    assert_eq!(presence().await, Presence::Idle);
+    for (said, expected) in [
+        (Some(Activity::NeedsInput), Presence::NeedsInput),
+        (Some(Activity::Busy), Presence::Busy),
+        (Some(Activity::Ended), Presence::Busy),
+        (None, Presence::Busy),
+    ] {
+        does(said);
+        assert_eq!(presence().await, expected, "{said:?}");
+    }
 }
 
 #[tokio::test]

@@ -117,6 +117,8 @@ pub(super) async fn watch() -> io::Result<()> {
 /// Waits until the program ends, or until there is a reason to end it.
 async fn cause(watched: &mut Watched, order: &Order, leash: &mut Leash, stop: &mut Stop) -> Cause {
     let mut limits = Watch::new(order.limits);
+    // What has no limits may run for months.
+    let looks = order.limits.output.is_some() || order.limits.silence.is_some();
     loop {
         let time = limits.time;
         tokio::select! {
@@ -128,7 +130,7 @@ async fn cause(watched: &mut Watched, order: &Order, leash: &mut Leash, stop: &m
             },
             () = stop.asked() => return Cause::Stopped,
             () = at(time) => return Cause::Time,
-            () = tokio::time::sleep(LOOK) => {}
+            () = tokio::time::sleep(LOOK), if looks => {}
         }
         let output = fs::metadata(&order.output).map_or(0, |found| found.len());
         let errors = watched.errors.as_ref().map_or(0, Errors::total);

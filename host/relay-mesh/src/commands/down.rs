@@ -5,18 +5,26 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::server::nats::{self, NatsRecord};
+use crate::server::of_harness::{self, HarnessServerRecord};
 use crate::server::{ServerRecord, background};
+use crate::shapes::harness_servers::HarnessServerShape;
 use crate::shapes::server::DownShape;
 
 /// Stop the server that runs in the background
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  relay-mesh down\n\n\
-    A nats-server that `relay-mesh up --nats` started stops too; its data stays.")]
+    What `relay-mesh up --with` started stops too, and a nats-server that `relay-mesh up --nats` started; its data stays.")]
 pub(crate) struct Args {}
 
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
+        // They talk to the server, and what they report last should still reach it.
+        let mut of_harnesses = HarnessServerRecord::all(&context.settings.dir.value, open.machine.as_ref())?;
+        of_harnesses.retain(|record| record.runs(open.machine.as_ref()));
+        for record in &of_harnesses {
+            of_harness::stop(record, open.machine.as_ref()).await?;
+        }
         let found = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
         let (outcome, pid) = match found {
             Some(record) => {
@@ -30,7 +38,8 @@ impl CommandSpec for Args {
         if let Some(record) = &server {
             nats::stop(record, open.machine.as_ref()).await?;
         }
-        let shape = DownShape { outcome, pid, server_pid: server.map(|record| record.process.pid) };
+        let harness_servers = of_harnesses.iter().map(HarnessServerShape::from).collect();
+        let shape = DownShape { outcome, pid, server_pid: server.map(|record| record.process.pid), harness_servers };
         context.printer.show(&shape)?;
         Ok(Exit::Success)
     }

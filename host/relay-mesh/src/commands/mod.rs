@@ -39,6 +39,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod send;
 pub(crate) mod serve;
+pub(crate) mod serve_harness;
 pub(crate) mod since;
 pub(crate) mod status;
 pub(crate) mod store;

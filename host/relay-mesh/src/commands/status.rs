@@ -15,7 +15,9 @@ use crate::exit::Exit;
 use crate::render::Format;
 use crate::render::Show;
 use crate::server::ServerRecord;
+use crate::server::of_harness::HarnessServerRecord;
 use crate::shapes::commands::CommandsShape;
+use crate::shapes::harness_servers::HarnessServerShape;
 use crate::shapes::mail::QueuedShape;
 use crate::shapes::reservations::ListedShapes;
 use crate::shapes::server::{HeldShape, Part, StatusShape};
@@ -108,6 +110,7 @@ fn show_if_new(context: &Context, shape: &StatusShape<'_>, last: &mut String) ->
 
 struct Snapshot {
     host: Option<ServerRecord>,
+    of_harnesses: Vec<HarnessServerRecord>,
     status: MeshStatus,
     /// Empty while the servers are out of reach.
     reserved: Vec<RepositoryReservations>,
@@ -117,15 +120,17 @@ struct Snapshot {
 
 async fn look(context: &Context, open: &Open) -> Result<Snapshot, CommandError> {
     let host = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
+    let mut of_harnesses = HarnessServerRecord::all(&context.settings.dir.value, open.machine.as_ref())?;
+    of_harnesses.retain(|record| record.runs(open.machine.as_ref()));
     let mut status = open.mesh.status().await?;
     let now = open.machine.now();
     let (reserved, mut commands) = open.mesh.coordination(&mut status).await?.unwrap_or_default();
     commands.retain(|command| !command.standing(now).is_final());
-    Ok(Snapshot { host, status, reserved, commands, now })
+    Ok(Snapshot { host, of_harnesses, status, reserved, commands, now })
 }
 
 fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part]) -> StatusShape<'a> {
-    let Snapshot { host, status, reserved, commands, now } = found;
+    let Snapshot { host, of_harnesses, status, reserved, commands, now } = found;
     let held = status.held.iter().map(|held| HeldShape {
         from: held.from.to_string(),
         to: held.to.to_string(),
@@ -135,6 +140,7 @@ fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part]) -> StatusSh
     StatusShape {
         dir: context.settings.dir.value.display().to_string(),
         host: ServerRecord::shape(host.as_ref()),
+        harness_servers: of_harnesses.iter().map(HarnessServerShape::from).collect(),
         agents: &status.agents,
         waiting: status.waiting,
         counted: status.counted,

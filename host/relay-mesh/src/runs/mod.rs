@@ -29,6 +29,7 @@ use mesh::ports::runner::HarnessRunner;
 pub(crate) use begin::{Place, RunRequest};
 pub(crate) use folder::{RunFolder, Runs, RunsError};
 pub(crate) use schema::Shape;
+pub(crate) use supervise::binary;
 
 /// The variable that marks every process of a run.
 pub(crate) const MARK: &str = "RELAY_RUN";

@@ -315,13 +315,13 @@ fn nothing() -> Launch {
 
 /// The binary that is the guard: this one.
 #[cfg(not(test))]
-pub(super) fn binary() -> Result<PathBuf, CommandError> {
+pub(crate) fn binary() -> Result<PathBuf, CommandError> {
     std::env::current_exe().map_err(|source| GuardError::Start(source).into())
 }
 
 /// In a test, the one that is built beside it.
 #[cfg(test)]
-pub(super) fn binary() -> Result<PathBuf, CommandError> {
+pub(crate) fn binary() -> Result<PathBuf, CommandError> {
     let test = std::env::current_exe().map_err(GuardError::Start)?;
     let folder = test.parent().and_then(std::path::Path::parent).unwrap_or(&test);
     Ok(folder.join("relay-mesh"))

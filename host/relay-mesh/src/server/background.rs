@@ -101,7 +101,7 @@ pub(super) async fn end(process: Process, timeout: Duration, machine: &dyn Machi
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
-fn spawn(arguments: &[String], log: File) -> io::Result<Child> {
+pub(super) fn spawn(arguments: &[String], log: File) -> io::Result<Child> {
     let errors = log.try_clone()?;
     Command::new(std::env::current_exe()?).args(arguments).stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
 }
@@ -115,7 +115,7 @@ pub(crate) fn leave(arguments: &[OsString]) -> io::Result<()> {
 }
 
 /// What the server has logged since its start, as one clause.
-fn last_words(log: &Path, from: u64) -> Option<String> {
+pub(super) fn last_words(log: &Path, from: u64) -> Option<String> {
     let mut file = File::open(log).ok()?;
     file.seek(SeekFrom::Start(from)).ok()?;
     let mut text = String::new();

@@ -2,6 +2,7 @@
 
 pub(crate) mod background;
 pub(crate) mod nats;
+pub(crate) mod of_harness;
 pub(crate) mod record;
 pub(crate) mod token;
 

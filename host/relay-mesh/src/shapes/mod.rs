@@ -10,6 +10,7 @@ pub(crate) mod cleanup;
 pub(crate) mod commands;
 pub(crate) mod events;
 pub(crate) mod guard;
+pub(crate) mod harness_servers;
 pub(crate) mod mail;
 pub(crate) mod nats_auth;
 pub(crate) mod receipts;

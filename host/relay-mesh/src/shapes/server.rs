@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::agents::{agents_table, each_agent, waits};
 use super::commands::{CommandShape, commands_table};
 use super::counted;
+use super::harness_servers::{HarnessServerShape, WithShape};
 use super::mail::{QueuedShape, queued_table};
 use super::reservations::{ListedShapes, reservations_table};
 use crate::render::{Show, printable_line, table};
@@ -38,6 +39,9 @@ pub(crate) struct UpShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<NatsShape>,
     pub(crate) log: String,
+    /// What `--with` came to, for each harness.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) with: Vec<WithShape>,
     /// What the user can do next.
     pub(crate) next_steps: Vec<String>,
 }
@@ -58,10 +62,9 @@ impl Show for UpShape {
             "started" => format!("the server runs: {url}{pid}"),
             _ => format!("the server runs already: {url}{pid}"),
         };
-        match &self.server {
-            Some(server) => format!("nats-server runs: {}, process {}\n{host}", server.url, server.pid),
-            None => host,
-        }
+        let nats = self.server.iter().map(|server| format!("nats-server runs: {}, process {}", server.url, server.pid));
+        let with = self.with.iter().map(WithShape::text);
+        nats.chain([host]).chain(with).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -76,6 +79,9 @@ pub(crate) struct DownShape {
     /// This machine's own nats-server, if it was stopped too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_pid: Option<u32>,
+    /// Servers of harnesses that were stopped too.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) harness_servers: Vec<HarnessServerShape>,
 }
 
 impl Show for DownShape {
@@ -84,10 +90,11 @@ impl Show for DownShape {
             Some(pid) => format!("stopped the server, process {pid}"),
             None => "no server runs".to_owned(),
         };
-        match self.server_pid {
-            Some(pid) => format!("{host}\nstopped nats-server, process {pid}"),
-            None => host,
-        }
+        let nats = self.server_pid.map(|pid| format!("stopped nats-server, process {pid}"));
+        let of_harnesses = self.harness_servers.iter();
+        let of_harnesses =
+            of_harnesses.map(|server| format!("stopped the server of {}, process {}", server.title, server.pid));
+        [host].into_iter().chain(nats).chain(of_harnesses).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -108,6 +115,9 @@ pub(crate) struct StatusShape<'a> {
     pub(crate) dir: String,
     #[serde(rename = "server")]
     pub(crate) host: ServerShape,
+    /// Servers of harnesses that relay-mesh keeps running.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) harness_servers: Vec<HarnessServerShape>,
     /// Every agent.
     #[serde(serialize_with = "each_agent")]
     pub(crate) agents: &'a [AgentSummary],
@@ -179,9 +189,13 @@ impl Show for StatusShape<'_> {
             (Some(url), Some(pid)) => format!("{url}, process {pid}"),
             (Some(_), None) | (None, _) => "not running; only clients over HTTP need one (`relay-mesh up`)".to_owned(),
         };
+        let of_harnesses = self.harness_servers.iter();
+        let of_harnesses = of_harnesses
+            .map(|server| format!("\n        {} serves {}, process {}", server.title, server.url, server.pid));
         let mut blocks = vec![format!(
-            "data    {}\nserver  {server}\nmail    {}, {}",
+            "data    {}\nserver  {server}{}\nmail    {}, {}",
             self.dir,
+            of_harnesses.collect::<String>(),
             counted(self.agents.len(), "agent"),
             waits(self.waiting)
         )];

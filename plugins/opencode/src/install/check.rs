@@ -200,7 +200,7 @@ fn served(found: &mut Checklist) -> Result<(), Error> {
             Err(Error::Failed(what)) if is_out_of_reach(&what) => found.broken(what, LOOK_AT_THE_NETWORK),
             Err(Error::Failed(what)) => found.broken(
                 what,
-                "start OpenCode again with the right OPENCODE_SERVER_PASSWORD; its connector passes it on",
+                "start OpenCode again with OPENCODE_SERVER_PASSWORD in its environment: relay-mesh reads it there",
             ),
             Err(Error::Busy(_)) => {
                 found.warn(format!("the OpenCode on port {port} is too busy to answer"), "try again")
@@ -209,8 +209,7 @@ fn served(found: &mut Checklist) -> Result<(), Error> {
         }
     }
     if known.iter().all(|server| server.port != DEFAULT_PORT) {
-        let open = Server { port: DEFAULT_PORT, username: None, password: None };
-        match http::health(&open) {
+        match http::health(&Server { port: DEFAULT_PORT }) {
             Ok(health) if health["healthy"] == true => {}
             Err(Error::NotFound(_)) => {}
             // A server that wants a password is an OpenCode.

@@ -190,9 +190,7 @@ fn the_check_names_what_keeps_a_session_from_the_mesh() {
 #[test]
 fn the_check_asks_the_servers_that_connectors_told_of() {
     let answer = |status: u16, body: &str| Response { status, headers: Vec::new(), body: body.as_bytes().to_vec() };
-    let told = |_: &FakeHost| {
-        dated_state::write("server/5555", &serde_json::json!({"port": 5555, "password": "old"})).expect("written")
-    };
+    let told = |_: &FakeHost| dated_state::write("server/5555", &serde_json::json!({"port": 5555})).expect("written");
     check(serving(answer(401, "")), told, "broken: the OpenCode on port 5555 refuses the password");
     check(serving(answer(401, "")), |_| {}, "");
     check(serving(answer(200, "<html>")), |_| {}, "warning: port 4096 is taken by another program");

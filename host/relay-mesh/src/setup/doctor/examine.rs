@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use adapters::manifest::Reaches;
 use adapters::{InstalledAdapters, Unused};
-use mesh::ports::harness::{Finding, Harness, HarnessError, Harnesses as _, Scope, Severity};
+use mesh::ports::harness::{Finding, Harness, HarnessError, Harnesses as _, Scope, Server, Severity};
+use mesh::ports::machine::Machine as _;
+use mesh::sessions::SessionRecord;
 
 use super::hook::{self, Came};
 use super::{broken, fine, shown};
@@ -14,11 +16,15 @@ use crate::context::Context;
 use crate::errors;
 use crate::errors::CommandError;
 use crate::render::printable_line;
+use crate::server::of_harness::HarnessServerRecord;
 use crate::setup::installed::{Installed, scope_name};
 use crate::setup::project::{self, Looked};
 use crate::setup::request::{Installation, ServerUrl};
 use crate::setup::shapes::Proof;
 use crate::setup::survey;
+
+/// How long a session has to start our server, in milliseconds.
+const STARTS_WITHIN: u64 = 10_000;
 
 /// Checks a harness. An adapter's failure is a finding; a failure of relay-mesh itself is an error.
 pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Result<Vec<Proof>, CommandError> {
@@ -40,6 +46,7 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
     let host = ServerUrl::of_listener(context.settings.listen.value);
     let mut installed = false;
     let mut by_hand = true;
+    let mut starts_our_server = false;
     for scope in [Scope::Project, Scope::User] {
         let looked = match scope {
             Scope::Project => project::look(context, &harness, reaches, &installation, &host).await,
@@ -49,6 +56,8 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
             Err(error) => tell("settings", adapter_failed(&error)),
             Ok(looked) => {
                 installed |= looked.found.is_set_up();
+                let is_stdio = matches!(looked.found.setup.server, Server::Stdio(_));
+                starts_our_server |= looked.found.is_set_up() && is_stdio;
                 by_hand &= looked.found.installed == Installed::ByHand;
                 for finding in settings(&harness, name, &looked).await {
                     tell("settings", finding);
@@ -56,8 +65,17 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
             }
         }
     }
+    if let Some(record) = HarnessServerRecord::last(&context.settings.dir.value, name)? {
+        tell("server", server(&record, record.runs(open.machine.as_ref()), record.listens().await));
+    }
     for session in open.mesh.deserted(&harness.about().harness).await? {
         tell("connector", deserted(&harness.about().title, &session.id));
+    }
+    // One whose sessions run in a server that terminals share starts ours there, and not below the terminal.
+    if starts_our_server && harness.traces().terminal.is_none() {
+        for session in serverless(open, &harness.about().harness).await? {
+            tell("session", no_server(&harness.about().title, &session));
+        }
     }
     match harness.present().await {
         Err(error) => tell("harness", adapter_failed(&error)),
@@ -111,6 +129,57 @@ async fn settings(harness: &Arc<dyn Harness>, name: &str, looked: &Looked) -> Ve
     }
 }
 
+/// Sessions of a harness that call our hooks and have no server of ours running below them. A user may have switched it
+/// off where no adapter may look.
+async fn serverless(open: &Open, harness: &str) -> Result<Vec<SessionRecord>, CommandError> {
+    let now = open.machine.now();
+    let sessions = open.mesh.sessions().await?;
+    let records = sessions.into_iter().map(|session| session.record);
+    let of_harness = records.filter(|record| record.session.harness == harness && record.parent.is_none());
+    let has_none = |record: &SessionRecord| {
+        let process = record.process.filter(|process| open.machine.lives(*process));
+        now.since(record.first_seen) > STARTS_WITHIN
+            && process.is_some_and(|process| processes::runs_below(process.pid, "relay-mesh", "mcp") == Some(false))
+    };
+    Ok(of_harness.filter(has_none).collect())
+}
+
+fn no_server(title: &str, session: &SessionRecord) -> Finding {
+    Finding {
+        severity: Severity::Warning,
+        what: format!(
+            "the {title} session {} in {} calls our hooks and runs no server of ours: its agent has no tools of the mesh",
+            printable_line(&session.session.id),
+            printable_line(&session.workdir)
+        ),
+        fix: Some(
+            "look at the list of MCP servers in that session (`/mcp`): ours may be switched off there, wait for approval, \
+             or have ended"
+                .to_owned(),
+        ),
+    }
+}
+
+/// The finding about a harness's server that `up --with` has started and nobody has stopped.
+fn server(record: &HarnessServerRecord, runs: bool, listens: bool) -> Finding {
+    let HarnessServerRecord { harness, title, pid, .. } = record;
+    match (runs, listens) {
+        (true, true) => {
+            fine(format!("its server, which relay-mesh started, listens at {}, process {pid}", record.url()))
+        }
+        (true, false) => Finding {
+            severity: Severity::Broken,
+            what: format!("the server of {title} runs, process {pid}, and nothing listens at {}", record.url()),
+            fix: Some(format!("`relay-mesh down` stops it, and `relay-mesh up --with {harness}` starts it again")),
+        },
+        (false, _) => Finding {
+            severity: Severity::Warning,
+            what: format!("the server of {title}, which relay-mesh had started, was killed"),
+            fix: Some(format!("`relay-mesh up --with {harness}` starts it again")),
+        },
+    }
+}
+
 /// The finding about a session whose connector was killed and did not restart.
 fn deserted(title: &str, session: &str) -> Finding {
     Finding {
@@ -160,6 +229,27 @@ mod tests {
             (None, true, Severity::Warning, "is set up, and no version"),
         ] {
             let finding = presence("Claude Code", version, installed);
+            assert_eq!(finding.severity, severity);
+            assert!(finding.what.contains(expected), "{}", finding.what);
+        }
+    }
+
+    #[test]
+    fn a_server_that_was_killed_is_told_from_one_that_runs() {
+        let record = HarnessServerRecord {
+            harness: "toad".to_owned(),
+            title: "Toad".to_owned(),
+            process: mesh::ports::machine::Process { pid: 1, start: 1 },
+            pid: 2,
+            machine: "here".to_owned(),
+            port: 4096,
+        };
+        for (runs, listens, severity, expected) in [
+            (true, true, Severity::Ok, "listens at http://127.0.0.1:4096, process 2"),
+            (true, false, Severity::Broken, "nothing listens at http://127.0.0.1:4096"),
+            (false, true, Severity::Warning, "was killed"),
+        ] {
+            let finding = server(&record, runs, listens);
             assert_eq!(finding.severity, severity);
             assert!(finding.what.contains(expected), "{}", finding.what);
         }

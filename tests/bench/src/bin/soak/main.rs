@@ -4,7 +4,8 @@
 //! repeated, or it still waits and says why.
 //!
 //! Run by `make soak CLIENTS=1`. `MINUTES` says for how long (60), `SEED` repeats the choices of another run; what the
-//! clients do with them differs from run to run. `HARNESSES` names some of them.
+//! clients do with them differs from run to run. `HARNESSES` names some of them. With `WRITE` the table goes into the
+//! README and docs/receipts.md.
 
 mod chance;
 mod drive;
@@ -56,6 +57,11 @@ fn soak() -> Result<bool, Failure> {
     let finished = drive.run(Duration::from_secs_f64(minutes * 60.0));
     let judged = ledger::judge(&finished);
     table::print(&report, &finished, &judged);
+    if variable("WRITE").is_some() {
+        let processors = std::thread::available_parallelism()?;
+        let run = format!("A run of {minutes} minutes on {processors} processors (`SEED={seed}`)");
+        table::write(&finished, &judged, &run)?;
+    }
     Ok(judged.is_well())
 }
 

@@ -1,4 +1,6 @@
-//! `relay-mesh up`: start the server in the background, and say what to do next.
+//! `relay-mesh up`: start the server in the background, with what the harnesses need, and say what to do next.
+
+mod with;
 
 use mesh::ports::harness::{Harnesses, Scope};
 
@@ -14,15 +16,21 @@ use crate::server::{ServerRecord, background};
 use crate::setup::project;
 use crate::setup::request::{Installation, ServerUrl};
 use crate::setup::survey;
+use crate::shapes::harness_servers::{Brought, WithShape};
 use crate::shapes::server::{NatsShape, UpShape};
+use with::With;
 
 /// Start the server in the background
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh up\n  \
     relay-mesh up --http 127.0.0.1:8000\n  \
+    relay-mesh up --with auto\n  \
     relay-mesh up --nats\n\n\
     Its log is server.log in the data folder. `relay-mesh down` stops it.\n\n\
+    `--with auto` finds which harnesses are here and starts what they need: a server of OpenCode, for sessions without \
+    a terminal. It starts none beside one that runs. `--with opencode` is for that harness alone. What it started ends \
+    with `relay-mesh down`.\n\n\
     `--nats` also starts a nats-server on this machine, if one is installed: on loopback, with a token and its data \
     in nats/ of the data folder. It is for trying the mesh on servers; docs/nats.md has the rest.")]
 pub(crate) struct Args {
@@ -31,6 +39,27 @@ pub(crate) struct Args {
     /// Start a nats-server on this machine too, and store there what machines share
     #[arg(long)]
     nats: bool,
+    /// Start what harnesses need besides: `auto` for all that are here, or their names
+    #[arg(long, value_name = "auto|HARNESS,…")]
+    with: Option<With>,
+}
+
+/// As `up --with auto`
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Example:\n  relay-mesh mesh-up")]
+pub(crate) struct MeshArgs {
+    #[command(flatten)]
+    args: Args,
+}
+
+impl CommandSpec for MeshArgs {
+    fn settings(&self, common: Values) -> Values {
+        self.args.settings(common)
+    }
+
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        Args { with: self.args.with.or(Some(With::Auto)), ..self.args }.run(context).await
+    }
 }
 
 impl CommandSpec for Args {
@@ -66,7 +95,12 @@ impl CommandSpec for Args {
                 ("started", background::start(dir, &arguments, open.machine.as_ref()).await?)
             }
         };
+        let with = match &self.with {
+            Some(with) => with::bring_up(context, &open, with).await?,
+            None => Vec::new(),
+        };
         let mut next_steps = next_steps(context, &open).await?;
+        next_steps.splice(0..0, with.iter().filter_map(attached));
         if let Some(server) = &server {
             let set = format!("`export RELAY_STORE={}` lets every command of a shell use the server", server.url());
             next_steps.insert(0, set);
@@ -76,14 +110,26 @@ impl CommandSpec for Args {
             server: server.as_ref().map(|server| NatsShape { url: server.url(), pid: server.process.pid }),
             host: ServerRecord::shape(Some(&record)),
             log: background::log_path(dir).display().to_string(),
+            with,
             next_steps,
         };
         context.printer.show(&shape)?;
         for step in &shape.next_steps {
             context.printer.say(&format!("next: {step}"));
         }
-        Ok(Exit::Success)
+        let named = matches!(self.with, Some(With::These(_)));
+        let fell_short = |line: &WithShape| match line.outcome {
+            Brought::Failed => true,
+            Brought::NotHere => named,
+            Brought::Started | Brought::Running | Brought::Elsewhere | Brought::NoneNeeded => false,
+        };
+        Ok(if shape.with.iter().any(fell_short) { Exit::Failure } else { Exit::Success })
     }
+}
+
+/// How a user works in a harness's server.
+fn attached(line: &WithShape) -> Option<String> {
+    Some(format!("`{}` opens a terminal of {} on its server", line.attach.as_ref()?, line.title))
 }
 
 /// The nats-server of this data folder, started if it does not run.
