@@ -211,8 +211,14 @@ impl Adapters {
         };
         let Some(candidate) = candidate else { return Ok(Audit::Unknown) };
         let machinery = self.machinery()?;
-        let kept = cache::audit(&machinery, &self.settings.cache, &candidate.component);
+        let kept = cache::audit(&machinery, &self.settings.caches(), &candidate.component);
         Ok(Audit::Looked { kept, examination: Box::new(self.examine(&candidate).await?) })
+    }
+
+    /// The folders in which compiled components are kept, in the order in which they are tried, each with the reason why
+    /// nothing can be kept there.
+    pub fn caches(&self) -> Vec<(std::path::PathBuf, Option<String>)> {
+        self.settings.caches().into_iter().map(|cache| (cache.clone(), cache::fault(&cache))).collect()
     }
 
     /// The objection, if any, to installing an adapter with this manifest on this machine now.

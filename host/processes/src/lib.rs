@@ -12,10 +12,12 @@ pub mod guard;
 mod kill;
 mod leash;
 mod lines;
+mod space;
 mod table;
 
 pub use group::Group;
 pub use kill::{ask_to_end, end_marked, is_alive};
 pub use leash::{Guard, GuardError, Started, ended_as_written};
 pub use lines::{Line, LineReader};
+pub use space::{Space, lists_own_processes, own_space};
 pub use table::{ProcessId, ancestors, this_process};

@@ -13,7 +13,7 @@ use store::Durability;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
-use crate::runs::{RunsError, changes};
+use crate::runs::{RunsError, alive, changes};
 
 /// All pipelines of a data folder.
 #[derive(Clone, Debug)]
@@ -60,7 +60,8 @@ impl Pipelines {
         for id in newest_first(&self.root).into_iter().filter(|id| id.made() < before) {
             let folder = PipelineFolder { files: RecordFolder::within(&self.root, id) };
             let Ok(record) = folder.record() else { continue };
-            if machine.lives(record.supervisor) || !changes::remove_if_clean(git, &record.workplace).await {
+            let is_worked_on = alive::is_worked_on(&folder.files.root, record.supervisor, machine);
+            if is_worked_on || !changes::remove_if_clean(git, &record.workplace).await {
                 continue;
             }
             if let Err(error) = fs::remove_dir_all(&folder.files.root) {

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mesh::ports::machine::{Machine, Process};
+use mesh::ports::machine::{Life, Machine, Process};
 
-use super::{ServerError, ServerRecord};
+use super::{ServerError, ServerRecord, token};
 use crate::setup::doctor::server::{Heard, ask};
 
 /// Timeout until the server answers. The first start compiles the adapters.
@@ -65,7 +65,7 @@ pub(crate) async fn start(
         }
         if let Some(record) = ServerRecord::find(dir, machine)?
             && record.process.pid == child.id()
-            && matches!(ask(&record.listen).await, Heard::Well(_))
+            && is_ours(&record, dir, machine).await?
         {
             return Ok(record);
         }
@@ -76,14 +76,27 @@ pub(crate) async fn start(
     }
 }
 
+/// Whether what listens where a server's record says has proved that it is this folder's.
+async fn is_ours(record: &ServerRecord, dir: &Path, machine: &dyn Machine) -> Result<bool, ServerError> {
+    let nonce: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = token::read_or_make(dir, machine)?;
+    Ok(matches!(ask(&record.listen, Some(&token), &nonce).await, Heard::Ours(_)))
+}
+
 /// Stops a server, and returns once its process is gone.
 pub(crate) async fn stop(record: &ServerRecord, machine: &dyn Machine) -> Result<(), ServerError> {
     end(record.process, STOP_PATIENCE, machine).await
 }
 
-/// Sends SIGTERM to one of our processes, and returns once it is gone.
+/// Sends SIGTERM to one of our processes, and returns once it is gone. One of another PID namespace is left alone: its
+/// number is somebody else's here.
 pub(super) async fn end(process: Process, timeout: Duration, machine: &dyn Machine) -> Result<(), ServerError> {
     let pid = process.pid;
+    match machine.life(process) {
+        Life::Runs => {}
+        Life::Ended => return Ok(()),
+        Life::Unknown => return Err(ServerError::Elsewhere { pid }),
+    }
     let number = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     let Some(number) = number else { return Ok(()) };
     match rustix::process::kill_process(number, rustix::process::Signal::TERM) {
@@ -91,7 +104,7 @@ pub(super) async fn end(process: Process, timeout: Duration, machine: &dyn Machi
         Err(error) => return Err(ServerError::Signal { pid, source: error.into() }),
     }
     let began = Instant::now();
-    while machine.lives(process) {
+    while machine.runs(process) {
         if began.elapsed() > timeout {
             return Err(ServerError::Stubborn { pid });
         }
