@@ -1,4 +1,5 @@
-//! Another user of the machine: root with somebody's home, files that root has left, and somebody else's server.
+//! Another user of the machine: root with somebody's home, files that root has left, and somebody else's server. And
+//! where this user's own folders are, if they are not where they usually are or cannot be used.
 //!
 //! Two users are needed. Run as root these are root and user 1000; run by anyone else they are that user and, in a
 //! user namespace, its root.
@@ -27,6 +28,17 @@ fn as_root(stage: &Stage, variables: &[(&str, &Path)], arguments: &[&str]) -> Ou
         false => Program::new("unshare").args(["--map-root-user"]).arg(stage.binary()),
     };
     program.args(arguments).envs(variables.iter().copied()).within(Path::new("/")).run()
+}
+
+/// relay-mesh as somebody who is not root.
+fn as_user(stage: &Stage, arguments: &[&str]) -> Program {
+    let program = match is_root() {
+        true => Program::new("setpriv")
+            .args([&format!("--reuid={OTHER}"), &format!("--regid={OTHER}"), "--clear-groups", "--"])
+            .arg(stage.binary()),
+        false => Program::new(stage.binary()),
+    };
+    program.args(arguments).envs(stage.environment()).within(Path::new("/"))
 }
 
 /// A home that is not root's.
@@ -62,20 +74,21 @@ fn root_with_somebodys_home_is_refused_before_anything_is_written() {
     assert_eq!(registered.code, Some(0), "root's own folder: {registered:?}");
     let registered = as_root(&stage, &[("HOME", &own)], &["register", "alice"]);
     assert_eq!(registered.code, Some(0), "where everything is root's: {registered:?}");
+    if is_root() {
+        // Nor does anybody else take root's folder, even if it is open to all.
+        for folder in [&stage.folder, &own] {
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).expect("set");
+        }
+        let refused = as_user(&stage, &["agents"]).env("RELAY_DIR", &own).run();
+        assert_eq!(refused.code, Some(5), "{refused:?}");
+        assert!(refused.stderr.contains("belongs to user 0"), "{refused:?}");
+    }
 }
 
 #[test]
 fn a_record_that_cannot_be_read_hides_only_itself() {
     let stage = stage();
-    let user = |arguments: &[&str]| {
-        let program = match is_root() {
-            true => Program::new("setpriv")
-                .args([&format!("--reuid={OTHER}"), &format!("--regid={OTHER}"), "--clear-groups", "--"])
-                .arg(stage.binary()),
-            false => Program::new(stage.binary()),
-        };
-        program.args(arguments).envs(stage.environment()).within(Path::new("/")).run()
-    };
+    let user = |arguments: &[&str]| as_user(&stage, arguments).run();
     if is_root() {
         Program::new("chown").args(["-R", OTHER]).arg(&stage.folder).succeed();
     }
@@ -140,10 +153,91 @@ fn the_doctor_tells_our_server_on_another_port_and_another_folders_from_none() {
             wait_for("a server answers", || probe.get("/healthz").filter(|answer| answer.status == 200));
             started
         };
+        let token = |stage: &Stage, arguments: &[&str]| stage.run(&[&["token"], arguments].concat());
+        let refused = token(&ours, &[]);
+        assert!(refused.code == Some(4) && refused.stderr.contains("no server runs at 127.0.0.1:7423"), "{refused:?}");
         let _theirs = serve(&theirs, "127.0.0.1:7423");
+        assert_eq!(token(&theirs, &[]).code, Some(0));
         says("is another folder's or another user's", "warning");
         let _ours = serve(&ours, "127.0.0.1:7500");
         wait_for("its record is there", || ours.data.join("server.json").exists().then_some(()));
         says("runs at 127.0.0.1:7500, and not at 127.0.0.1:7423", "ok");
+        let told = token(&ours, &[]);
+        let kept = std::fs::read_to_string(ours.data.join("http.token")).expect("a token");
+        assert_eq!((told.code, told.stdout.trim()), (Some(0), kept.trim()));
+        let refused = token(&ours, &["--at", "127.0.0.1:7423"]);
+        assert!(refused.code == Some(4) && refused.stdout.is_empty(), "it is another user's: {refused:?}");
+    });
+}
+
+/// What the doctor says about one thing, as `severity: what`.
+fn told(stage: &Stage, variables: &[(&str, &Path)], subject: &str) -> Vec<String> {
+    let program = Program::new(stage.binary()).args(["doctor", "generic", "--json"]);
+    let told = program.envs(variables.iter().copied()).within(&stage.project).run().stdout;
+    let all = told.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let of = |one: &Value, field: &str| one[field].as_str().unwrap_or_default().to_owned();
+    all.filter(|one| one["subject"] == subject)
+        .map(|one| format!("{}: {}", of(&one, "severity"), of(&one, "what")))
+        .collect()
+}
+
+#[test]
+fn the_doctor_says_which_data_folder_is_used_and_which_is_not() {
+    isolated(|| {
+        let stage = stage();
+        let (home, xdg) = (stage.home.as_path(), stage.folder.join("xdg"));
+        let set = [("HOME", home), ("XDG_DATA_HOME", xdg.as_path())];
+        let place = |variables: &[(&str, &Path)]| told(&stage, variables, "data folder").join("\n");
+        assert!(place(&set).contains(&format!("ok: {}/relay-mesh is used, by the environment", xdg.display())));
+        assert!(!stage.data.exists(), "nothing is made in the home");
+        // A harness that was started without the variable finds the same folder.
+        let program = |arguments: &[&str], variables: &[(&str, &Path)]| {
+            Program::new(stage.binary())
+                .args(arguments)
+                .envs(variables.iter().copied())
+                .within(&stage.project)
+                .succeed()
+        };
+        program(&["install", "claude-code", "--user", "--yes"], &set);
+        let written = stage.tree(home).into_values().map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert!(written.collect::<String>().contains(&format!("{}/relay-mesh", xdg.display())));
+        // Without the variable the home has one, which is used from then on.
+        assert!(place(&set[..1]).contains(&format!("ok: {} is used, the default", stage.data.display())));
+        let both = place(&set);
+        assert!(both.contains(&format!("ok: {} is used, the default", stage.data.display())), "{both}");
+        assert!(both.contains(&format!("warning: {}/relay-mesh is there too", xdg.display())), "{both}");
+    });
+}
+
+#[test]
+fn adapters_are_compiled_once_where_the_cache_cannot_be_used() {
+    isolated(|| {
+        let stage = stage();
+        let (home, cache) = (stage.home.as_path(), stage.folder.join("cache"));
+        let variables = [("HOME", home), ("XDG_CACHE_HOME", cache.as_path())];
+        let code = || -> String {
+            let inspect = Program::new(stage.binary()).args(["plugin", "inspect", "generic", "--json"]);
+            let shown = inspect.envs(variables).within(&stage.project).succeed();
+            serde_json::from_str::<Value>(&shown).expect("JSON")["machine_code"].as_str().unwrap_or_default().to_owned()
+        };
+        let (once, then) = ("compiled just now, and kept in the cache", "in the cache");
+        std::fs::write(&cache, "a file in its place").expect("written");
+        assert_eq!((code(), code()), (once.to_owned(), then.to_owned()));
+        let found = told(&stage, &variables, "cache").join("\n");
+        let aside = stage.data.join("cache");
+        assert!(found.starts_with(&format!("warning: compiled adapters are kept in {}", aside.display())), "{found}");
+        std::fs::remove_dir_all(&aside).expect("removed");
+        std::fs::remove_file(&cache).expect("removed");
+        // A disk from which nothing may be run.
+        std::fs::create_dir(&cache).expect("made");
+        Program::new("mount").args(["-t", "tmpfs", "-o", "noexec", "cache"]).arg(&cache).succeed();
+        assert_eq!((code(), code()), (once.to_owned(), then.to_owned()));
+        assert!(!aside.exists() && told(&stage, &variables, "cache").is_empty());
+        // And one to which nothing can be written.
+        Program::new("mount").args(["-o", "remount,ro"]).arg(&cache).succeed();
+        assert_eq!(code(), then, "what is there is used");
+        Program::new("mount").args(["-t", "tmpfs", "-o", "ro", "cache"]).arg(&cache).succeed();
+        assert_eq!((code(), code()), (once.to_owned(), then.to_owned()));
+        assert!(told(&stage, &variables, "cache").join("\n").contains("kept in"));
     });
 }

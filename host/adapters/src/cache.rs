@@ -70,7 +70,11 @@ enum CacheError {
 
 /// A component from one of the caches. Quick enough to be called from async code.
 pub(crate) fn find(machinery: &Machinery, caches: &[PathBuf], digest: &Digest) -> Option<Component> {
-    let mut entries = caches.iter().filter_map(|cache| Entry::open(cache, digest, machinery.fingerprint).ok());
+    // One that is not there is not made for a look.
+    let mut entries = caches
+        .iter()
+        .filter(|cache| cache.exists())
+        .filter_map(|cache| Entry::open(cache, digest, machinery.fingerprint).ok());
     entries.find_map(|entry| entry.load(machinery))
 }
 

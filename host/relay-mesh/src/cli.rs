@@ -182,6 +182,8 @@ commands! {
     Down(down::Args),
     /// Run the server here: MCP over HTTP, and delivery for every session
     Serve(serve::Args),
+    /// Print the token for clients over HTTP, once the server has proved that it is yours
+    Token(token::Args),
 
     /// Set a harness up for the mesh
     Install(install::Args),

@@ -15,7 +15,7 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::owner;
 use crate::render::{Show, printable};
-use crate::server::{ServerRecord, token};
+use crate::server::ServerRecord;
 use crate::setup::doctor::checked_logs::{AT_ONCE, Depth};
 use crate::setup::doctor::data_folder::Mending;
 use crate::setup::doctor::{data_folder, examine, records, server, servers, wake};
@@ -164,11 +164,9 @@ fn compile_cache(caches: Vec<(PathBuf, Option<String>)>) -> Vec<Finding> {
 /// What is to be said of this data folder's server: of the one that its own record names, wherever that listens, or of
 /// what is found at the address of the settings.
 async fn of_server(open: &Open, dir: &Path, set: &str) -> Result<Finding, CommandError> {
-    let nonce: String = open.machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
-    let token = token::existing(dir)?;
     let record = ServerRecord::find(dir, open.machine.as_ref())?;
     let address = record.as_ref().map_or(set, |record| record.listen.as_str());
-    let heard = server::ask(address, token.as_deref(), &nonce).await;
+    let heard = server::ask_for_proof(address, dir, open.machine.as_ref()).await?;
     Ok(match record {
         Some(_) => server::of_record(address, set, &heard),
         None => server::finding(set, &heard),

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use mesh::ports::machine::{Life, Machine, Process};
 
-use super::{ServerError, ServerRecord, token};
-use crate::setup::doctor::server::{Heard, ask};
+use super::{ServerError, ServerRecord};
+use crate::setup::doctor::server::{Heard, ask_for_proof};
 
 /// Timeout until the server answers. The first start compiles the adapters.
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ pub(crate) async fn start(
         }
         if let Some(record) = ServerRecord::find(dir, machine)?
             && record.process.pid == child.id()
-            && is_ours(&record, dir, machine).await?
+            && matches!(ask_for_proof(&record.listen, dir, machine).await?, Heard::Ours(_))
         {
             return Ok(record);
         }
@@ -74,13 +74,6 @@ pub(crate) async fn start(
         }
         tokio::time::sleep(LOOK).await;
     }
-}
-
-/// Whether what listens where a server's record says has proved that it is this folder's.
-async fn is_ours(record: &ServerRecord, dir: &Path, machine: &dyn Machine) -> Result<bool, ServerError> {
-    let nonce: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
-    let token = token::read_or_make(dir, machine)?;
-    Ok(matches!(ask(&record.listen, Some(&token), &nonce).await, Heard::Ours(_)))
 }
 
 /// Stops a server, and returns once its process is gone.

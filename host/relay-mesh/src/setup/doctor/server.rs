@@ -1,15 +1,18 @@
 //! Asks the long-lived server at an address for a proof that it is this data folder's, before anything that it says is
 //! believed.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mcp::http::identity::{IDENTITY, proves};
 use mesh::ports::harness::{Finding, Severity};
+use mesh::ports::machine::Machine;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{broken, fine, shown};
+use crate::server::{ServerError, token};
 
 /// Timeout for a server on the same machine.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -30,8 +33,15 @@ pub(crate) enum Heard {
     Strange(String),
 }
 
+/// Asks what listens at an address for its proof that it is this data folder's server.
+pub(crate) async fn ask_for_proof(address: &str, dir: &Path, machine: &dyn Machine) -> Result<Heard, ServerError> {
+    let nonce: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = token::existing(dir)?;
+    Ok(ask(address, token.as_deref(), &nonce).await)
+}
+
 /// Asks at an address such as `127.0.0.1:7423`, and never sends the token there. `nonce` is random.
-pub(crate) async fn ask(address: &str, token: Option<&str>, nonce: &str) -> Heard {
+async fn ask(address: &str, token: Option<&str>, nonce: &str) -> Heard {
     let began = Instant::now();
     let stream = match timeout(PATIENCE, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => stream,
@@ -94,7 +104,8 @@ pub(crate) fn finding(address: &str, heard: &Heard) -> Finding {
             ),
             fix: Some(
                 "clients that are set up for this address would show it your token: choose another address by \
-                 `http.listen` in the configuration, and install them again"
+                 `http.listen` in the configuration, and install them again; `relay-mesh token` prints the token only \
+                 if the server is yours"
                     .to_owned(),
             ),
         },
