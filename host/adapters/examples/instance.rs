@@ -47,6 +47,7 @@ fn settings(cache: &std::path::Path) -> Settings {
         store: Arc::new(MemoryStore::new()),
         machine: Arc::new(Still),
         cache: cache.to_owned(),
+        cache_aside: None,
         installs: cache.to_owned(),
         installed: None,
         plugin_folders: Vec::new(),

@@ -45,6 +45,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         store,
         machine: Arc::new(Still),
         cache: cache.clone(),
+        cache_aside: None,
         installs: cache.join("installs"),
         installed: None,
         plugin_folders: vec![folder.clone()],

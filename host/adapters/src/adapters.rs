@@ -30,6 +30,8 @@ pub struct Settings {
     pub machine: Arc<dyn Machine>,
     /// The folder of compiled components. Created on demand, and safe to delete.
     pub cache: PathBuf,
+    /// The folder that is used if nothing can be kept in that one.
+    pub cache_aside: Option<PathBuf>,
     /// The folder of the install journals. Created on demand.
     pub installs: PathBuf,
     /// Adapters that the user installed. None if this program manages none.
@@ -42,6 +44,14 @@ pub struct Settings {
     pub consents: Arc<dyn Consents>,
     /// Limits of each host function.
     pub host_functions: host_functions::Settings,
+}
+
+impl Settings {
+    /// The folders of compiled components, in the order in which they are tried.
+    pub(crate) fn caches(&self) -> Vec<PathBuf> {
+        let aside = self.cache_aside.iter().filter(|aside| **aside != self.cache);
+        std::iter::once(&self.cache).chain(aside).cloned().collect()
+    }
 }
 
 /// All adapters that this process knows.

@@ -68,55 +68,108 @@ enum CacheError {
     Unsafe { path: PathBuf, why: &'static str },
 }
 
-/// A component from the cache. Quick enough to be called from async code.
-pub(crate) fn find(machinery: &Machinery, cache: &Path, digest: &Digest) -> Option<Component> {
-    Entry::open(cache, digest, machinery.fingerprint).ok()?.load(machinery)
+/// A component from one of the caches. Quick enough to be called from async code.
+pub(crate) fn find(machinery: &Machinery, caches: &[PathBuf], digest: &Digest) -> Option<Component> {
+    // One that is not there is not made for a look.
+    let mut entries = caches
+        .iter()
+        .filter(|cache| cache.exists())
+        .filter_map(|cache| Entry::open(cache, digest, machinery.fingerprint).ok());
+    entries.find_map(|entry| entry.load(machinery))
 }
 
-/// Loads a component, from the cache if possible. Blocks, for seconds if it has to compile.
+/// Loads a component, from a cache if possible, and keeps it in the first one that takes it. Blocks, for seconds if it
+/// has to compile.
 pub(crate) fn load(
     machinery: &Machinery,
-    cache: &Path,
+    caches: &[PathBuf],
     digest: &Digest,
     bytes: impl FnOnce() -> std::io::Result<Vec<u8>>,
 ) -> Result<(Component, Compilation), LoadError> {
-    let entry = match Entry::open(cache, digest, machinery.fingerprint) {
-        Ok(entry) => entry,
-        Err(error) => {
-            tracing::warn!(error = &error as &dyn std::error::Error, "compiled adapters are not kept");
-            let code = compile_bytes(bytes)?;
-            return Ok((from_memory(machinery, &code)?, Compilation::Unkept));
-        }
+    let (mut bytes, mut code) = (Some(bytes), None);
+    let mut compiled = || match bytes.take() {
+        Some(bytes) => compile_bytes(bytes),
+        None => Err(LoadError::Invalid("it was read already".to_owned())),
     };
-    if let Some(component) = entry.load(machinery) {
-        return Ok((component, Compilation::Cached));
+    let mut unused = Vec::new();
+    for cache in caches {
+        let entry = match Entry::open(cache, digest, machinery.fingerprint) {
+            Ok(entry) => entry,
+            Err(error) => {
+                unused.push(error);
+                continue;
+            }
+        };
+        if let Some(component) = entry.load(machinery) {
+            return Ok((component, Compilation::Cached));
+        }
+        // One process compiles and the others wait for it, so that ten sessions that start at once
+        // do not compile ten times. Without the lock they all compile, which harms nothing.
+        let _lock = entry.lock();
+        if let Some(component) = entry.load(machinery) {
+            return Ok((component, Compilation::Cached));
+        }
+        if code.is_none() {
+            code = Some(compiled()?);
+        }
+        match entry.write(code.as_deref().unwrap_or_default()) {
+            Ok(()) => {}
+            Err(error) => {
+                unused.push(error);
+                continue;
+            }
+        }
+        // It is gone if it was deleted since we wrote it.
+        if let Some(component) = entry.load(machinery) {
+            for error in &unused {
+                tracing::debug!(error = error as &dyn std::error::Error, "compiled adapters are kept elsewhere");
+            }
+            return Ok((component, Compilation::Fresh));
+        }
     }
-    // One process compiles and the others wait for it, so that ten sessions that start at once
-    // do not compile ten times. Without the lock they all compile, which harms nothing.
-    let _lock = entry.lock();
-    if let Some(component) = entry.load(machinery) {
-        return Ok((component, Compilation::Cached));
+    for error in &unused {
+        tracing::warn!(error = error as &dyn std::error::Error, "compiled adapters are not kept");
     }
-    let code = compile_bytes(bytes)?;
-    if let Err(error) = entry.write(&code) {
-        tracing::warn!(error = &error as &dyn std::error::Error, "a compiled adapter was not kept");
-        return Ok((from_memory(machinery, &code)?, Compilation::Unkept));
+    let code = match code {
+        Some(code) => code,
+        None => compiled()?,
+    };
+    Ok((from_memory(machinery, &code)?, Compilation::Unkept))
+}
+
+/// Why nothing can be kept in a cache; none if something can.
+pub(crate) fn fault(cache: &Path) -> Option<String> {
+    if let Err(error) = own_folder(cache) {
+        return Some(said(&error));
     }
-    match entry.load(machinery) {
-        Some(component) => Ok((component, Compilation::Fresh)),
-        // Deleted since we wrote it.
-        None => Ok((from_memory(machinery, &code)?, Compilation::Unkept)),
+    let own = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::access(cache, own).err().map(|error| format!("`{}`: {}", cache.display(), std::io::Error::from(error)))
+}
+
+fn said(error: &CacheError) -> String {
+    match error {
+        CacheError::Io { path, source } => format!("`{}`: {source}", path.display()),
+        CacheError::Unsafe { .. } => error.to_string(),
     }
 }
 
 /// Checks the whole compiled file, whatever its noted state. A damaged file is removed.
-pub(crate) fn audit(machinery: &Machinery, cache: &Path, digest: &Digest) -> CacheCondition {
+pub(crate) fn audit(machinery: &Machinery, caches: &[PathBuf], digest: &Digest) -> CacheCondition {
+    let mut unusable = None;
+    for cache in caches {
+        match audit_in(machinery, cache, digest) {
+            CacheCondition::Unusable(why) => drop(unusable.get_or_insert(why)),
+            CacheCondition::Absent if fault(cache).is_some() => {}
+            condition => return condition,
+        }
+    }
+    unusable.map_or(CacheCondition::Absent, CacheCondition::Unusable)
+}
+
+fn audit_in(machinery: &Machinery, cache: &Path, digest: &Digest) -> CacheCondition {
     let entry = match Entry::open(cache, digest, machinery.fingerprint) {
         Ok(entry) => entry,
-        Err(CacheError::Io { path, source }) => {
-            return CacheCondition::Unusable(format!("`{}`: {source}", path.display()));
-        }
-        Err(error @ CacheError::Unsafe { .. }) => return CacheCondition::Unusable(error.to_string()),
+        Err(error) => return CacheCondition::Unusable(said(&error)),
     };
     let (Ok(file), Ok(expected)) = (File::open(&entry.code), fs::read_to_string(&entry.checksum)) else {
         return CacheCondition::Absent;
@@ -184,11 +237,20 @@ impl Entry {
         let loaded = unsafe { Component::deserialize_file(&machinery.engine, &self.code) };
         match loaded {
             Ok(component) => Some(component),
-            Err(error) => {
+            // A file on a disk from which nothing may be run is no code, but its bytes are.
+            Err(error) => self.load_bytes(machinery, sum).or_else(|| {
                 tracing::debug!(%error, "a compiled adapter is of another engine, and is compiled again");
                 None
-            }
+            }),
         }
+    }
+
+    fn load_bytes(&self, machinery: &Machinery, sum: &str) -> Option<Component> {
+        let code = fs::read(&self.code).ok().filter(|code| checksum_of(code) == sum)?;
+        #[expect(unsafe_code, reason = "compiled code is loaded from a folder that only this user can write to")]
+        // SAFETY: as above, and the bytes are this process's own copy.
+        let loaded = unsafe { Component::deserialize(&machinery.engine, &code) };
+        loaded.ok()
     }
 
     fn write(&self, code: &[u8]) -> Result<(), CacheError> {
@@ -253,7 +315,9 @@ fn own_folder(folder: &Path) -> Result<(), CacheError> {
 
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), CacheError> {
     let io = |source| CacheError::Io { path: path.to_owned(), source };
-    let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+    // Processes of two PID namespaces may have the same id.
+    let namespace = processes::own_space().map_or(0, |space| space.namespace);
+    let temporary = path.with_extension(format!("{}-{namespace}.tmp", std::process::id()));
     let written = || -> std::io::Result<()> {
         let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&temporary)?;
         file.write_all(bytes)?;

@@ -211,8 +211,23 @@ impl Adapters {
         };
         let Some(candidate) = candidate else { return Ok(Audit::Unknown) };
         let machinery = self.machinery()?;
-        let kept = cache::audit(&machinery, &self.settings.cache, &candidate.component);
+        let kept = cache::audit(&machinery, &self.settings.caches(), &candidate.component);
         Ok(Audit::Looked { kept, examination: Box::new(self.examine(&candidate).await?) })
+    }
+
+    /// The folders in which compiled components are kept, in the order in which they are tried, up to the first in which
+    /// they can be kept; each other one with the reason why not.
+    pub fn caches(&self) -> Vec<(std::path::PathBuf, Option<String>)> {
+        let mut found = Vec::new();
+        for cache in self.settings.caches() {
+            let fault = cache::fault(&cache);
+            let is_last = fault.is_none();
+            found.push((cache, fault));
+            if is_last {
+                break;
+            }
+        }
+        found
     }
 
     /// The objection, if any, to installing an adapter with this manifest on this machine now.

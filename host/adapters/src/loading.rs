@@ -129,14 +129,15 @@ impl Adapters {
         machinery: &Arc<Machinery>,
         candidate: &Arc<Candidate>,
     ) -> Result<(Component, Compilation), Unmade> {
-        if let Some(component) = cache::find(machinery, &self.settings.cache, &candidate.component) {
+        let caches = self.settings.caches();
+        if let Some(component) = cache::find(machinery, &caches, &candidate.component) {
             return Ok((component, Compilation::Cached));
         }
-        let (machinery, cache) = (Arc::clone(machinery), self.settings.cache.clone());
+        let machinery = Arc::clone(machinery);
         let name = &candidate.manifest.name;
         let candidate = Arc::clone(candidate);
         // Compiling takes seconds of processor time, which must not block other calls.
-        let work = move || cache::load(&machinery, &cache, &candidate.component, || candidate.bytes());
+        let work = move || cache::load(&machinery, &caches, &candidate.component, || candidate.bytes());
         let compiled = tokio::task::spawn_blocking(work).await;
         let compiled = compiled.map_err(|error| Unmade::Never(format!("compiling `{name}` broke off: {error}")))?;
         compiled.map_err(|error| Unmade::Never(format!("the adapter `{name}` cannot be loaded: {error}")))

@@ -57,7 +57,9 @@ impl Adapters {
     ) -> Amount {
         let mut amount = Amount::default();
         let engine = self.machinery().map(|machinery| format!("{:016x}", machinery.fingerprint)).ok();
-        for entry in fs::read_dir(&self.settings.cache).into_iter().flatten().flatten() {
+        let caches = self.settings.caches();
+        let entries = caches.iter().filter_map(|cache| fs::read_dir(cache).ok()).flatten().flatten();
+        for entry in entries {
             let (path, name) = (entry.path(), entry.file_name());
             let Some((stem, _)) = name.to_str().and_then(|name| name.rsplit_once('.')) else { continue };
             let Some((digest, of)) = stem.split_once('-') else { continue };

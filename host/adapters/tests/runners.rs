@@ -38,6 +38,7 @@ impl Scene<'_> {
             store: Arc::new(MemoryStore::new()),
             machine: Arc::new(still::Still),
             cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("runners-cache"),
+            cache_aside: None,
             installs: self.stage.folder.join("installs"),
             installed: None,
             plugin_folders: Vec::new(),

@@ -148,6 +148,30 @@ async fn compiled_code_is_kept_and_never_trusted_further_than_it_deserves() {
     check_cache(replace_by_file, Compilation::Unkept).await;
 }
 
+#[tokio::test]
+async fn a_cache_that_cannot_be_used_gives_way_to_the_one_aside() {
+    let stage = Stage::with(&["polite"]);
+    let (cache, aside) = (stage.folder.path().join("cache"), stage.folder.path().join("aside"));
+    let load = || async {
+        let adapters = stage.adapters_with(|settings| {
+            settings.cache = cache.clone();
+            settings.cache_aside = Some(aside.clone());
+        });
+        hook(&adapters, "polite", "Stop").await.expect("it answers");
+        let (states, _) = adapters.states().await;
+        let condition = states.into_iter().find(|state| state.name == "polite").expect("it is listed").condition;
+        (condition, adapters.caches().into_iter().map(|(_, fault)| fault.is_none()).collect::<Vec<bool>>())
+    };
+    std::fs::write(&cache, "a file").expect("written");
+    assert_eq!(load().await, (Condition::Loaded(Compilation::Fresh), vec![false, true]));
+    assert_eq!(load().await, (Condition::Loaded(Compilation::Cached), vec![false, true]), "compiled once");
+    std::fs::remove_file(&cache).expect("removed");
+    assert_eq!(load().await, (Condition::Loaded(Compilation::Cached), vec![true]));
+    std::fs::remove_dir_all(&aside).expect("removed");
+    assert_eq!(load().await, (Condition::Loaded(Compilation::Fresh), vec![true]));
+    assert!(!aside.exists(), "it is not made where it is not needed");
+}
+
 #[test]
 fn the_cache_may_be_deleted_at_any_moment() {
     let stage = Stage::with(&["polite"]);

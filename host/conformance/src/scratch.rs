@@ -107,6 +107,7 @@ impl Scratch {
             machine: Arc::new(ScratchMachine { clock: options.clock, began: std::time::Instant::now() }),
             installed: None,
             cache: self.folder.join("cache"),
+            cache_aside: None,
             installs: folder.join("data/installs"),
             plugin_folders: vec![self.folder.join("plugins")],
             surroundings: surroundings.clone(),
@@ -217,7 +218,7 @@ impl Machine for ScratchMachine {
     }
 
     fn this_process(&self) -> Process {
-        Process { pid: 1, start: 1 }
+        Process { pid: 1, start: 1, space: None }
     }
 
     fn name(&self) -> &str {

@@ -168,7 +168,7 @@ impl Machine for ThisMachine {
         static OWN: std::sync::OnceLock<Process> = std::sync::OnceLock::new();
         *OWN.get_or_init(|| {
             let pid = std::process::id();
-            process(pid).unwrap_or(Process { pid, start: 0 })
+            process(pid).unwrap_or(Process { pid, start: 0, space: None })
         })
     }
 
@@ -187,7 +187,7 @@ impl Machine for ThisMachine {
 fn process(pid: u32) -> Option<Process> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let start = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    Some(Process { pid, start })
+    Some(Process { pid, start, space: None })
 }
 
 async fn serve_relay(

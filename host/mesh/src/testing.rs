@@ -16,7 +16,7 @@ use crate::ports::harness::{
     About, Carries, ClientTraces, Delivered, Finding, Findings, HandedOver, Harness, HarnessError, HarnessEvidence,
     Harnesses, HookCall, HookHost, Mail, Occasion, OptionalInterfaces, Plan, Reading, Reply, Route, Setup, Verdict,
 };
-use crate::ports::machine::{Instant, Machine, Process, Terminal};
+use crate::ports::machine::{Instant, Machine, Process, ProcessSpace, Terminal};
 use crate::reservations::repository::{Checkout, PathKind, Repository, Resolved};
 use crate::sessions::{Activity, Call, Caller, Certainty, ConnectionId, Detection, Session, Transport};
 
@@ -27,6 +27,7 @@ pub struct FakeMachine {
     dice: AtomicU64,
     processes: Mutex<BTreeMap<u32, u64>>,
     space: AtomicU64,
+    boot: AtomicU64,
     /// The marks of folders. Others have none.
     marks: Mutex<BTreeMap<PathBuf, String>>,
     /// The files that each process has open.
@@ -43,6 +44,7 @@ impl Default for FakeMachine {
             dice: AtomicU64::new(1),
             processes: Mutex::new(BTreeMap::from([(1, 1)])),
             space: AtomicU64::new(1),
+            boot: AtomicU64::new(1),
             marks: Mutex::default(),
             open_files: Mutex::default(),
             terminals: Mutex::default(),
@@ -68,9 +70,14 @@ impl FakeMachine {
         self.now.fetch_sub(milliseconds, Ordering::Relaxed);
     }
 
-    /// Looks at processes from another container from now on.
+    /// Looks at processes from another container from now on. All containers have processes with the same ids.
     pub fn enter_space(&self, space: u64) {
         self.space.store(space, Ordering::Relaxed);
+    }
+
+    /// Starts again. Its processes have the same ids as before.
+    pub fn reboot(&self) {
+        self.boot.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Gives a folder a mark, as every folder has one; takes it from the path that it had before.
@@ -122,15 +129,16 @@ impl Machine for FakeMachine {
 
     fn process(&self, pid: u32) -> Option<Process> {
         let processes = self.processes.lock().expect("no test panics while it holds this");
-        processes.get(&pid).map(|start| Process { pid, start: *start })
+        processes.get(&pid).map(|start| Process { pid, start: *start, space: self.process_space() })
     }
 
     fn this_process(&self) -> Process {
-        Process { pid: 1, start: 1 }
+        Process { pid: 1, start: 1, space: self.process_space() }
     }
 
-    fn process_space(&self) -> Option<u64> {
-        Some(self.space.load(Ordering::Relaxed))
+    fn process_space(&self) -> Option<ProcessSpace> {
+        let (boot, namespace) = (self.boot.load(Ordering::Relaxed), self.space.load(Ordering::Relaxed));
+        Some(ProcessSpace { system: 1, boot, namespace })
     }
 
     fn open_files(&self, pid: u32) -> Vec<String> {

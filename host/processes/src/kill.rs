@@ -11,14 +11,15 @@ const GIVES_UP: Duration = Duration::from_secs(10);
 /// Between two looks at the list of processes.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// Whether exactly this process still runs.
+/// Whether exactly this process still runs, among those that this one can see.
 pub fn is_alive(process: ProcessId) -> bool {
-    table::find(process.pid).is_some_and(|now| now.start == process.start || process.start == 0)
+    table::find(process.pid).is_some_and(|now| now.is(&process) || (process.start == 0 && now.space == process.space))
 }
 
-/// Asks exactly this process to end, by SIGTERM. A guard then ends its program first.
+/// Asks exactly this process to end, by SIGTERM. A guard then ends its program first. One of another PID namespace is
+/// left alone: its number is somebody else's here.
 pub fn ask_to_end(process: ProcessId) {
-    if let Some(entry) = table::entry(process.pid).filter(|entry| entry.process == process) {
+    if let Some(entry) = table::entry(process.pid).filter(|entry| entry.process.is(&process)) {
         signal(entry, Signal::TERM);
     }
 }

@@ -14,6 +14,7 @@ mod leash;
 mod lines;
 mod listening;
 mod programs;
+mod space;
 mod table;
 
 pub use group::Group;
@@ -22,4 +23,5 @@ pub use leash::{Guard, GuardError, Started, ended_as_written};
 pub use lines::{Line, LineReader};
 pub use listening::variables_of_listener;
 pub use programs::{running, runs_below};
+pub use space::{Space, lists_own_processes, own_space};
 pub use table::{ProcessId, ancestors, this_process};

@@ -1,17 +1,31 @@
 //! The processes of this machine, as the system lists them.
 //!
-//! Linux lists them in `/proc`. Elsewhere nothing is listed: descendants outside of a program's own group are not found
-//! there, and this crate says so instead of guessing.
+//! Linux lists them in `/proc`. Elsewhere nothing is listed, nor if that is the `/proc` of another PID namespace, where
+//! our numbers name other processes: descendants outside of a program's own group are not found there, and this crate
+//! says so instead of guessing.
 
 use serde::{Deserialize, Serialize};
 
-/// A process, told apart from a later one with the same number.
+use crate::space::{Space, lists_own_processes, own_space};
+
+/// A process, told apart from a later one with the same number, and from one with that number elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// Its number.
     pub pid: u32,
     /// When it started, in ticks since boot; zero if the system does not say.
     pub start: u64,
+    /// Where its number counts; none in a file of an earlier version, or if the system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<Space>,
+}
+
+impl ProcessId {
+    /// Whether both name the same process. Nothing is known of where one counts that an earlier version wrote.
+    pub fn is(&self, other: &ProcessId) -> bool {
+        let same_space = self.space.is_none() || other.space.is_none() || self.space == other.space;
+        self.pid == other.pid && self.start == other.start && same_space
+    }
 }
 
 /// One line of the list.
@@ -30,7 +44,7 @@ pub(crate) struct Table(Vec<Entry>);
 /// This process.
 pub fn this_process() -> ProcessId {
     let pid = std::process::id();
-    find(pid).unwrap_or(ProcessId { pid, start: 0 })
+    find(pid).unwrap_or(ProcessId { pid, start: 0, space: own_space() })
 }
 
 /// The processes above this one: its parent first.
@@ -91,12 +105,16 @@ impl Table {
 
 #[cfg(target_os = "linux")]
 pub(crate) fn pids() -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let listed = lists_own_processes().then(|| std::fs::read_dir("/proc").ok()).flatten();
+    let entries = listed.into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 #[cfg(target_os = "linux")]
 pub(crate) fn entry(pid: u32) -> Option<Entry> {
+    if !lists_own_processes() {
+        return unlisted(pid);
+    }
     parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
@@ -115,7 +133,7 @@ fn parse(pid: u32, stat: &str) -> Option<Entry> {
     let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
     let parent = fields.next()?.parse().ok()?;
     let start = fields.nth(17)?.parse().ok()?;
-    Some(Entry { process: ProcessId { pid, start }, parent, is_zombie })
+    Some(Entry { process: ProcessId { pid, start, space: own_space() }, parent, is_zombie })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -125,13 +143,18 @@ pub(crate) fn pids() -> impl Iterator<Item = u32> {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn entry(pid: u32) -> Option<Entry> {
+    unlisted(pid)
+}
+
+/// What a signal tells of a process: whether there is one.
+fn unlisted(pid: u32) -> Option<Entry> {
     let number = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
     let lives = match rustix::process::test_kill_process(number) {
         Ok(()) | Err(rustix::io::Errno::PERM) => true,
         Err(_) => false,
     };
     let parent = if pid == std::process::id() { std::os::unix::process::parent_id() } else { 0 };
-    lives.then_some(Entry { process: ProcessId { pid, start: 0 }, parent, is_zombie: false })
+    lives.then_some(Entry { process: ProcessId { pid, start: 0, space: own_space() }, parent, is_zombie: false })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -148,7 +171,8 @@ mod tests {
         let line = |name: &str, state: &str| {
             format!("17 ({name}) {state} 4 17 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23")
         };
-        let expected = Entry { process: ProcessId { pid: 17, start: 4711 }, parent: 4, is_zombie: false };
+        let process = ProcessId { pid: 17, start: 4711, space: own_space() };
+        let expected = Entry { process, parent: 4, is_zombie: false };
         assert_eq!(parse(17, &line("sh", "S")), Some(expected));
         assert_eq!(parse(17, &line("a) R (b", "S")), Some(expected));
         assert_eq!(parse(17, &line("sh", "Z")).map(|entry| entry.is_zombie), Some(true));
@@ -157,7 +181,8 @@ mod tests {
 
     #[test]
     fn what_lies_below_is_found_at_any_depth_and_a_circle_ends() {
-        let entry = |(pid, parent)| Entry { process: ProcessId { pid, start: 1 }, parent, is_zombie: false };
+        let process = |pid| ProcessId { pid, start: 1, space: None };
+        let entry = |(pid, parent)| Entry { process: process(pid), parent, is_zombie: false };
         let table = Table([(2, 1), (3, 2), (4, 3), (5, 1), (6, 7), (7, 6), (1, 4)].map(entry).to_vec());
         let below = |top| {
             let mut pids: Vec<u32> = table.below(top).iter().map(|entry| entry.process.pid).collect();

@@ -187,6 +187,8 @@ commands! {
     /// As `up --with auto`
     #[command(hide = true, name = "mesh-up")]
     MeshUp(up::MeshArgs),
+    /// Print the token for clients over HTTP, once the server has proved that it is yours
+    Token(token::Args),
 
     /// Set a harness up for the mesh
     Install(install::Args),

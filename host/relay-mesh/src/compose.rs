@@ -18,6 +18,7 @@ use crate::errors::{Explain, store::OTHER_FOLDER};
 use crate::exit::Exit;
 use crate::git_checkout;
 use crate::machine::{MachineError, ThisMachine};
+use crate::owner;
 use crate::server::ServerError;
 use crate::server::nats::{self, NatsRecord};
 use crate::setup::request::Installation;
@@ -55,6 +56,9 @@ pub(crate) enum OpenError {
     /// Opening makes the folder private, which would shut out its other users.
     #[error("`{}` is not a data folder: it contains other files, and other users may enter it", dir.display())]
     NotOurs { dir: PathBuf },
+    /// What one user writes there, the other cannot read.
+    #[error("`{}` belongs to user {owner}, and this runs as user {us}", dir.display())]
+    OthersFolder { dir: PathBuf, owner: u32, us: u32 },
     #[error(transparent)]
     Machine(#[from] MachineError),
     #[error("`{}`, which `{key}` names, cannot be read", path.display())]
@@ -83,6 +87,11 @@ impl Explain for OpenError {
                 "choose a folder of its own, such as `{}`: relay-mesh closes its data folder to other users",
                 dir.join("relay-mesh").display()
             )),
+            OpenError::OthersFolder { owner, us: 0, .. } => Some(format!(
+                "root's files would be closed to their owner: run this without `sudo -E` (`sudo -H` uses root's own home), \
+                 or in a container as that user (`--user {owner}`); RELAY_DIR may name a folder of root's own"
+            )),
+            OpenError::OthersFolder { .. } => Some(OTHER_FOLDER.to_owned()),
             OpenError::Machine(_) => Some(OTHER_FOLDER.to_owned()),
             OpenError::Secret { .. } => Some("name a file that you can read, in `[nats]` of your settings".to_owned()),
             OpenError::NoPassword => {
@@ -102,7 +111,7 @@ impl Explain for OpenError {
 /// one finishes it.
 pub(crate) async fn upgrade(context: &Context) -> Result<(), OpenError> {
     let dir = &context.settings.dir.value;
-    if !ThisMachine::is_of_before(dir) || is_shared_and_not_ours(dir) {
+    if !ThisMachine::is_of_before(dir) || is_shared_and_not_ours(dir) || owner::foreign(dir, owner::us()).is_some() {
         return Ok(());
     }
     let store = open_folder(dir, options(Durable::Disk))?;
@@ -125,6 +134,7 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         store: Arc::clone(&store),
         machine: Arc::clone(&machine) as Arc<dyn mesh::ports::machine::Machine>,
         cache: cache(context),
+        cache_aside: Some(cache_aside(context)),
         installs: settings.dir.value.join("installs"),
         installed: Some(Arc::clone(&shelf)),
         plugin_folders: settings.plugins.value.clone(),
@@ -161,6 +171,10 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
 /// Opens a folder as a store, which makes it private to the user. Refuses a shared folder that was not made for this,
 /// such as `/tmp` or a home.
 pub(crate) fn open_folder(dir: &Path, options: FilesOptions) -> Result<FilesStore, OpenError> {
+    let us = owner::us();
+    if let Some(owner) = owner::foreign(dir, us) {
+        return Err(OpenError::OthersFolder { dir: dir.to_owned(), owner, us });
+    }
     if is_shared_and_not_ours(dir) {
         return Err(OpenError::NotOurs { dir: dir.to_owned() });
     }
@@ -263,7 +277,12 @@ pub(crate) fn options(durable: Durable) -> FilesOptions {
 /// All data folders of a user share the compiled adapters. Without a home folder they are stored with the data.
 pub(crate) fn cache(context: &Context) -> PathBuf {
     let shared = context.environment.xdg("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("relay-mesh/adapters"));
-    shared.unwrap_or_else(|| context.settings.dir.value.join("cache"))
+    shared.unwrap_or_else(|| cache_aside(context))
+}
+
+/// Where they are stored if that folder cannot be used.
+pub(crate) fn cache_aside(context: &Context) -> PathBuf {
+    context.settings.dir.value.join("cache")
 }
 
 /// The folders and variables from which adapters' paths and programs are filled in.

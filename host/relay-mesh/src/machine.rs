@@ -2,11 +2,11 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use mesh::ports::machine::{Instant, Machine, Process, Terminal};
+use mesh::ports::machine::{Instant, Machine, Process, ProcessSpace, Terminal};
 use mesh::reservations::repository::{Checkout, Resolved};
 
 use store_nats::Timekeeper;
@@ -112,14 +112,12 @@ impl Machine for ThisMachine {
         static OWN: OnceLock<Process> = OnceLock::new();
         *OWN.get_or_init(|| {
             let pid = std::process::id();
-            process(pid).unwrap_or(Process { pid, start: 0 })
+            process_info::this_process().unwrap_or(Process { pid, start: 0, space: process_info::own_space() })
         })
     }
 
-    fn process_space(&self) -> Option<u64> {
-        // On Linux each container has a set of its own, whose number is that of this file.
-        static OWN: OnceLock<Option<u64>> = OnceLock::new();
-        *OWN.get_or_init(|| fs::metadata("/proc/self/ns/pid").map(|found| found.ino()).ok())
+    fn process_space(&self) -> Option<ProcessSpace> {
+        process_info::own_space()
     }
 
     fn open_files(&self, pid: u32) -> Vec<String> {
@@ -218,6 +216,8 @@ fn make_machine_name(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use mesh::ports::machine::Life;
+
     use super::*;
 
     #[test]
@@ -225,8 +225,17 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let machine = ThisMachine::named_in(folder.path()).expect("a machine");
         let this = machine.this_process();
-        assert!(machine.lives(this));
-        assert!(!machine.lives(Process { start: this.start + 1, ..this }), "the same number, started at another time");
+        assert!(machine.runs(this));
+        let life = |other: Process| machine.life(other);
+        assert_eq!(life(Process { start: this.start + 1, ..this }), Life::Ended, "the same number, of another time");
+        let (space, elsewhere) = (this.space.expect("a place"), "another namespace");
+        let other = ProcessSpace { namespace: space.namespace + 1, ..space };
+        assert_eq!(life(Process { space: Some(other), ..this }), Life::Unknown, "{elsewhere}");
+        let other = ProcessSpace { boot: space.boot + 1, ..space };
+        assert_eq!(life(Process { space: Some(other), ..this }), Life::Ended, "the system was started again");
+        let other = ProcessSpace { system: space.system + 1, boot: space.boot + 1, ..space };
+        assert_eq!(life(Process { space: Some(other), ..this }), Life::Unknown, "another system, on the same files");
+        assert_eq!(life(Process { space: None, ..this }), Life::Runs, "of an earlier version");
         assert!(machine.process(u32::MAX).is_none());
     }
 

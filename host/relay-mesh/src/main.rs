@@ -23,6 +23,7 @@ mod line_reader;
 mod logging;
 mod machine;
 mod own_path;
+mod owner;
 mod pipelines;
 mod process_info;
 mod render;
@@ -115,7 +116,7 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
         compose::upgrade(&context).await?;
         cli.command.run(&context).await
     });
-    if cleans_up {
+    if cleans_up && owner::foreign(&context.settings.dir.value, owner::us()).is_none() {
         retention::daily::start_if_due(&context.settings);
     }
     // A thread may be blocked on standard input forever.

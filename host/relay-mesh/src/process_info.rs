@@ -5,18 +5,48 @@ use std::fs;
 #[cfg(target_os = "linux")]
 use std::path::PathBuf;
 
-use mesh::ports::machine::{Process, Terminal};
+use mesh::ports::machine::{Process, ProcessSpace, Terminal};
+use processes::{ProcessId, lists_own_processes};
+
+/// Where this process's number counts.
+pub(crate) fn own_space() -> Option<ProcessSpace> {
+    processes::own_space().map(space_of)
+}
+
+fn space_of(space: processes::Space) -> ProcessSpace {
+    ProcessSpace { system: space.system, boot: space.boot, namespace: space.namespace }
+}
+
+/// A process of a run, as the mesh names it.
+pub(crate) fn named(process: ProcessId) -> Process {
+    Process { pid: process.pid, start: process.start, space: process.space.map(space_of) }
+}
+
+/// This process, also if `/proc` is that of another PID namespace.
+#[cfg(target_os = "linux")]
+pub(crate) fn this_process() -> Option<Process> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    started(&stat).map(|start| Process { pid: std::process::id(), start, space: own_space() })
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn this_process() -> Option<Process> {
+    process(std::process::id())
+}
 
 /// Identifies the process that called this one, skipping shells in between. None if that process has ended or the
 /// system does not tell.
 #[cfg(target_os = "linux")]
 pub(crate) fn caller() -> Option<Process> {
+    if !lists_own_processes() {
+        return None;
+    }
     let mut pid = std::os::unix::process::parent_id();
     for _ in 0..MOST_SHELLS {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (name, parent) = name_and_parent(&stat)?;
         if !SHELLS.contains(&name) {
-            return started(&stat).map(|start| Process { pid, start });
+            return started(&stat).map(|start| Process { pid, start, space: own_space() });
         }
         pid = parent;
     }
@@ -48,16 +78,24 @@ fn name_and_parent(stat: &str) -> Option<(&str, u32)> {
 /// zombie counts as gone.
 #[cfg(target_os = "linux")]
 pub(crate) fn process(pid: u32) -> Option<Process> {
+    if !lists_own_processes() {
+        return signalled(pid);
+    }
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    started(&stat).map(|start| Process { pid, start })
+    started(&stat).map(|start| Process { pid, start, space: own_space() })
 }
 
 /// The process that has this id now. Its start is unknown here, so answering a signal must do.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn process(pid: u32) -> Option<Process> {
+    signalled(pid)
+}
+
+/// What a signal tells of a process: whether there is one.
+fn signalled(pid: u32) -> Option<Process> {
     let number = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
     match rustix::process::test_kill_process(number) {
-        Ok(()) | Err(rustix::io::Errno::PERM) => Some(Process { pid, start: 0 }),
+        Ok(()) | Err(rustix::io::Errno::PERM) => Some(Process { pid, start: 0, space: own_space() }),
         Err(_) => None,
     }
 }
@@ -77,7 +115,8 @@ fn started(stat: &str) -> Option<u64> {
 /// The names of the files that a process has open. Those of another user's process cannot be read.
 #[cfg(target_os = "linux")]
 pub(crate) fn open_files(pid: u32) -> Vec<String> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let listed = lists_own_processes().then(|| fs::read_dir(format!("/proc/{pid}/fd")).ok()).flatten();
+    let entries = listed.into_iter().flatten().flatten();
     let files = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
     files.filter_map(|file| Some(file.file_name()?.to_str()?.to_owned())).collect()
 }
@@ -90,7 +129,8 @@ pub(crate) fn open_files(_pid: u32) -> Vec<String> {
 /// The processes of a program that have a terminal as their standard input. Another user's cannot be looked at.
 #[cfg(target_os = "linux")]
 pub(crate) fn terminals(program: &str) -> Vec<Terminal> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let listed = lists_own_processes().then(|| fs::read_dir("/proc").ok()).flatten();
+    let entries = listed.into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid| terminal(pid, program)).collect()
 }

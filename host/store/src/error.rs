@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::Revision;
@@ -176,10 +177,27 @@ impl StoreError {
         StoreError::Server { doing, what: what.to_string(), trouble, source: reason.into() }
     }
 
-    /// Wraps the operating system's reason, naming the file concerned.
+    /// Wraps the operating system's reason, naming the file concerned. A file that this user may not read, such as one that
+    /// root has written, counts as damaged: it hides itself and nothing else.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
-        move |source| StoreError::Io { doing, what: path.display().to_string(), source }
+        move |source| match (source.kind(), owner_of(path)) {
+            (io::ErrorKind::PermissionDenied, Some(owner))
+                if owner != rustix::process::geteuid().as_raw() || READS.contains(&doing) =>
+            {
+                let why = format!("it belongs to user {owner}, and this user may not read it");
+                StoreError::Damaged { what: path.display().to_string(), why }
+            }
+            _ => StoreError::Io { doing, what: path.display().to_string(), source },
+        }
     }
+}
+
+/// The clauses for operations that change nothing.
+const READS: [&str; 3] = ["could not read", "could not list", "could not look at"];
+
+/// The owner of a file, or of the folder that hides it.
+fn owner_of(path: &Path) -> Option<u32> {
+    path.ancestors().find_map(|path| std::fs::symlink_metadata(path).ok()).map(|found| found.uid())
 }
 
 /// Why an append did not happen.

@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 
 pub use self::disk::{Disk, RealDisk};
+pub use self::hold::is_held;
 use self::layout::{LogPaths, ValuePaths, value_path};
 use self::log::Log;
 pub use self::measuring::{SegmentsBefore, segments_before};

@@ -11,7 +11,8 @@
 //   mesh refuses.
 // Whatever goes wrong here, OpenCode goes on, and mail that was not shown waits in the mesh.
 import { spawn } from "node:child_process"
-import { readFileSync } from "node:fs"
+import { createHmac, randomBytes } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
 
 const SERVER = "relay-mesh" // what the server is called in opencode.json
@@ -443,6 +444,35 @@ async function reopened({ client, directory }: Place): Promise<string | undefine
 /** Copies of this file (the project's and the user's own) share one connector. */
 const connector = (): Connector => ((globalThis as Any)[Symbol.for("relay-mesh.connector")] ??= new Connector())
 
+/** The data folder of relay-mesh, by the same rule as its own. */
+const dataFolder = (environment: Record<string, string>): string => {
+  const named = environment.RELAY_DIR ?? process.env.RELAY_DIR
+  const usual = `${homedir()}/.relay-mesh`
+  if (named || existsSync(usual)) return named ?? usual
+  const xdg = [process.env.XDG_DATA_HOME, process.env.XDG_STATE_HOME].filter((folder) => folder?.startsWith("/"))
+  const folders = xdg.map((folder) => `${folder}/relay-mesh`)
+  return folders.find((folder) => existsSync(folder)) ?? folders[0] ?? usual
+}
+
+/** The server's token, once what listens at its URL has proved that it knows it: another user may have the port. */
+const provenToken = async (folder: string, url: string): Promise<string | undefined> => {
+  try {
+    const token = readFileSync(`${folder}/http.token`, "utf8").trim()
+    const { hostname, port } = new URL(url)
+    const nonce = randomBytes(16).toString("hex")
+    const answer = await fetch(new URL(`/identity/${nonce}`, url), { signal: AbortSignal.timeout(TICKET_MS) })
+    const { proof } = (await answer.json()) as Any
+    // The address in the proof is the one at which the server was reached, which a name does not tell.
+    const hosts = hostname === "localhost" ? ["127.0.0.1", "[::1]"] : [hostname]
+    const expected = hosts.map((host) =>
+      createHmac("sha256", token).update(`relay-mesh server\n${host}:${port}\n${nonce}`).digest("hex"),
+    )
+    return expected.includes(proof) ? token : undefined
+  } catch {
+    return undefined
+  }
+}
+
 /** OpenCode's own tools that write files. */
 const WRITERS = new Set(["edit", "write", "multiedit", "patch", "apply_patch"])
 
@@ -476,10 +506,8 @@ export const RelayMesh = async (context: Any) => {
       if (entry?.type === "local" && entry.command?.[0] === "relay-mesh") entry.command = [...program, ...entry.command.slice(1)]
       if (entry?.type === "local") entry.environment = { ...NO_PASSWORD, ...environment, ...entry.environment }
       if (entry?.type === "remote" && entry.headers?.Authorization?.trim() === "Bearer") {
-        const folder = environment.RELAY_DIR ?? process.env.RELAY_DIR ?? `${homedir()}/.relay-mesh`
-        try {
-          entry.headers.Authorization = `Bearer ${readFileSync(`${folder}/http.token`, "utf8").trim()}`
-        } catch {}
+        const token = await provenToken(dataFolder(environment), entry.url)
+        if (token) entry.headers.Authorization = `Bearer ${token}`
       }
     },
     event: async ({ event }: Any) => {

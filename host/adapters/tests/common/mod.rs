@@ -105,6 +105,7 @@ impl Stage {
             machine: Arc::new(Still),
             // Shared by all tests of a run, as all processes of a user share it.
             cache: target().join("cwasm"),
+            cache_aside: None,
             installs: self.folder.path().join("installs"),
             installed: None,
             plugin_folders: vec![self.plugins()],

@@ -15,7 +15,7 @@ impl Machine for Still {
     }
 
     fn this_process(&self) -> Process {
-        Process { pid: 1, start: 1 }
+        Process { pid: 1, start: 1, space: None }
     }
 
     fn name(&self) -> &str {

@@ -28,6 +28,8 @@ pub(super) struct HttpConnection {
     /// is awaited while it is held.
     unflushed: Arc<Mutex<Vec<PendingLease>>>,
     requests: Arc<Requests>,
+    /// The address at which its client reached us.
+    at: Option<SocketAddr>,
 }
 
 /// The requests of one connection. Counted by the router, read by the stream.
@@ -49,8 +51,13 @@ impl Drop for OpenRequest {
 }
 
 impl HttpConnection {
-    fn new(leases: LeaseTracker) -> HttpConnection {
-        HttpConnection { leases, unflushed: Arc::default(), requests: Arc::default() }
+    fn new(leases: LeaseTracker, at: Option<SocketAddr>) -> HttpConnection {
+        HttpConnection { leases, unflushed: Arc::default(), requests: Arc::default(), at }
+    }
+
+    /// The address at which its client reached us.
+    pub(super) fn reached_at(&self) -> Option<SocketAddr> {
+        self.at
     }
 
     /// Notes that the head of a request has come.
@@ -103,7 +110,7 @@ impl Listener for FlushingListener {
         }
         let timer = Box::pin(tokio::time::sleep(self.timeout));
         let head = PendingHead { timer, awaited: Awaited::Head, after: 0 };
-        let connection = HttpConnection::new(self.leases.clone());
+        let connection = HttpConnection::new(self.leases.clone(), stream.local_addr().ok());
         (FlushingStream { inner: stream, connection, head, timeout: self.timeout }, address)
     }
 

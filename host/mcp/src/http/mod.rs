@@ -7,6 +7,7 @@
 mod body;
 mod flush;
 mod guard;
+pub mod identity;
 pub(crate) mod reply;
 mod sessions;
 mod settings;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::connect_info::ConnectInfo;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -38,7 +39,7 @@ use crate::lease_tracker::LeaseTracker;
 use crate::server::{self, Server, Service};
 
 /// The path that clients post to.
-const PATH: &str = "/mcp";
+const MCP_PATH: &str = "/mcp";
 /// The longest request: JSON writes a byte of text in at most six.
 const LONGEST_REQUEST: usize = 6 * LONGEST_BODY + 64 * 1024;
 /// How long open responses may take to end once the server is told to stop.
@@ -74,7 +75,7 @@ impl Listener {
 
     /// The URL for clients on this machine.
     pub fn url(&self) -> String {
-        format!("http://{}{PATH}", self.address)
+        format!("http://{}{MCP_PATH}", self.address)
     }
 
     /// Serves until `stop` is cancelled.
@@ -109,6 +110,8 @@ struct AppState {
     service: StreamableHttpService<Server, Sessions>,
     /// How long the body of a request may take.
     timeout: Duration,
+    /// The secret by which this server proves whose it is.
+    identity: Option<Arc<str>>,
 }
 
 fn router(served: Service, leases: &LeaseTracker, settings: &HttpSettings, stop: CancellationToken) -> Router {
@@ -124,11 +127,17 @@ fn router(served: Service, leases: &LeaseTracker, settings: &HttpSettings, stop:
         .with_max_request_body_bytes(LONGEST_REQUEST);
     config.cancellation_token = stop;
     let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-    let state =
-        AppState { guard: Arc::new(Guard::new(settings)), leases: leases.clone(), service, timeout: settings.timeout };
+    let state = AppState {
+        guard: Arc::new(Guard::new(settings)),
+        leases: leases.clone(),
+        service,
+        timeout: settings.timeout,
+        identity: settings.identity.as_deref().map(Arc::from),
+    };
     Router::new()
-        .route(PATH, any(mcp))
+        .route(MCP_PATH, any(mcp))
         .route("/healthz", get(healthz))
+        .route("/identity/{nonce}", get(prove_identity))
         .fallback(elsewhere)
         .layer(axum::middleware::from_fn(counted))
         .with_state(state)
@@ -184,9 +193,26 @@ async fn healthz(State(state): State<AppState>, request: Request) -> Response {
     json(StatusCode::OK, format!(r#"{{"name":"relay-mesh","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
 }
 
+/// Proves to everyone who can reach the port whose server this is. It reveals nothing about the token.
+async fn prove_identity(State(state): State<AppState>, Path(nonce): Path<String>, request: Request) -> Response {
+    if let Err(rejection) = state.guard.comes_from_here(request.headers()) {
+        return rejection.into_response();
+    }
+    let connection = request.extensions().get::<ConnectInfo<HttpConnection>>();
+    let at = connection.and_then(|ConnectInfo(connection)| connection.reached_at());
+    let proof = state.identity.as_deref().zip(at).and_then(|(secret, at)| identity::proof(secret, at, &nonce));
+    match proof {
+        Some(proof) => json(
+            StatusCode::OK,
+            format!(r#"{{"name":"relay-mesh","version":"{}","proof":"{proof}"}}"#, env!("CARGO_PKG_VERSION")),
+        ),
+        None => (StatusCode::NOT_FOUND, "a nonce has 16 to 128 letters and digits\n").into_response(),
+    }
+}
+
 async fn elsewhere(State(state): State<AppState>, request: Request) -> Response {
     match state.guard.comes_from_here(request.headers()) {
-        Ok(()) => (StatusCode::NOT_FOUND, format!("nothing is here; MCP is at {PATH}\n")).into_response(),
+        Ok(()) => (StatusCode::NOT_FOUND, format!("nothing is here; MCP is at {MCP_PATH}\n")).into_response(),
         Err(rejection) => rejection.into_response(),
     }
 }

@@ -13,6 +13,8 @@ pub struct HttpSettings {
     pub listen: SocketAddr,
     /// The bearer token that clients must send; none admits every client that reaches the port.
     pub token: Option<String>,
+    /// The secret by which the server proves whose it is; none answers no such question.
+    pub identity: Option<String>,
     /// From where the server may be reached.
     pub reach: Reach,
     /// Names by which clients may call this machine, besides its loopback names.
@@ -37,6 +39,7 @@ impl Default for HttpSettings {
         HttpSettings {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 7423)),
             token: None,
+            identity: None,
             reach: Reach::Loopback,
             hosts: Vec::new(),
             origins: Vec::new(),

@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 use super::World;
 use super::lines::hello;
 use super::web::{TOKEN, Web};
+use crate::http::identity::{IDENTITY, proves};
 use crate::http::{BindError, HttpSettings, Listener};
 
 fn initialize() -> String {
@@ -57,6 +58,30 @@ async fn whoever_reaches_the_port_learns_that_it_is_us_and_nothing_more() {
         let rebound = web.send("GET", path, &[("host", "evil.example")], String::new()).await;
         assert_eq!(rebound.status, 403, "{path}: {rebound:?}");
     }
+}
+
+#[tokio::test]
+async fn a_server_proves_whose_it_is_without_being_shown_its_token() {
+    let world = World::new();
+    let settings = || HttpSettings { token: Some(TOKEN.to_owned()), ..HttpSettings::default() };
+    let web = Web::with(&world, HttpSettings { identity: Some(TOKEN.to_owned()), ..settings() }).await;
+    let ask = async |web: &Web, nonce: &str| {
+        web.send("GET", &format!("{IDENTITY}{nonce}"), &[("authorization", "")], String::new()).await
+    };
+    let answer = ask(&web, "0123456789abcdef").await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let told: serde_json::Value = serde_json::from_str(&answer.body).expect("JSON");
+    let shown = told["proof"].as_str().expect("a proof");
+    assert!(proves(TOKEN, web.address, "0123456789abcdef", shown), "{told}");
+    assert!(!answer.body.contains(TOKEN));
+    // What passes the question on to it from another port gets a proof for our port and not for its own.
+    let elsewhere = std::net::SocketAddr::new(web.address.ip(), web.address.port() ^ 1);
+    assert!(!proves(TOKEN, elsewhere, "0123456789abcdef", shown));
+    assert_eq!(ask(&web, "short").await.status, 404);
+    let rebound = web.send("GET", "/identity/0123456789abcdef", &[("host", "evil.example")], String::new()).await;
+    assert_eq!(rebound.status, 403, "{rebound:?}");
+    let silent = Web::with(&world, settings()).await;
+    assert_eq!(ask(&silent, "0123456789abcdef").await.status, 404, "it has nothing to prove it by");
 }
 
 #[tokio::test]

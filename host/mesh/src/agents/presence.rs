@@ -5,7 +5,7 @@ use crate::agents::{Agent, AgentSummary, Presence};
 use crate::core::Core;
 use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
-use crate::ports::machine::Instant;
+use crate::ports::machine::{Instant, Life};
 use crate::sessions::connections::Connections;
 use crate::sessions::identify::CONNECTION;
 use crate::sessions::record;
@@ -23,6 +23,8 @@ pub(crate) struct Traces {
     pub(crate) record: Option<SessionRecord>,
     /// Whether the session's process runs; `None` if its process is not known.
     pub(crate) process_runs: Option<bool>,
+    /// Whether its process cannot be looked up, because it is in another PID namespace. Then its heartbeat counts.
+    pub(crate) is_elsewhere: bool,
     /// Whether nobody has the session on screen any more, as far as is known.
     pub(crate) unseen: Unseen,
     /// The last heartbeat of an agent that has no session here.
@@ -82,9 +84,10 @@ fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Pres
                 (Presence::Idle, format!("waits, heard {} ago", span(silence)))
             }
             (Activity::Busy | Activity::NeedsInput | Activity::Idle, None) => {
-                let what = match record.shown_by {
-                    Sign::Calls => "its client holds no stream open",
-                    Sign::Process | Sign::Stream => "its process is not known",
+                let what = match (traces.is_elsewhere, record.shown_by) {
+                    (true, _) => "its process is in another PID namespace, such as a container's",
+                    (false, Sign::Calls) => "its client holds no stream open",
+                    (false, Sign::Process | Sign::Stream) => "its process is not known",
                 };
                 (Presence::Away, format!("nothing heard for {}, and {what}", span(silence)))
             }
@@ -130,7 +133,8 @@ pub(crate) fn is_here(presence: Presence) -> bool {
 
 /// The agent's most recent sign of life.
 pub(crate) fn last_heard(agent: &Agent, traces: &Traces) -> Instant {
-    let record = traces.record.as_ref().map(|record| record.heard);
+    let record = traces.record.as_ref();
+    let record = record.map(|record| if traces.is_elsewhere { record.last_sign() } else { record.heard });
     [Some(agent.bound), record, traces.heartbeat].into_iter().flatten().max().unwrap_or(agent.bound)
 }
 
@@ -160,7 +164,13 @@ async fn traces_beside(
         Some(session) if here => record::session_record(core, session).await?,
         Some(_) | None => None,
     };
-    let process_runs = record.as_ref().and_then(|record| record.process).map(|process| core.machine.lives(process));
+    let life = record.as_ref().and_then(|record| record::life(core, record));
+    let (process_runs, is_elsewhere) = match life {
+        Some(Life::Runs) => (Some(true), false),
+        Some(Life::Ended) => (Some(false), false),
+        Some(Life::Unknown) => (None, true),
+        None => (None, false),
+    };
     let unseen = match &record {
         Some(record) if record::is_left(core, record) => Unseen::Offline,
         Some(record) if screens::is_unseen(core, record) => Unseen::Background,
@@ -179,6 +189,7 @@ async fn traces_beside(
     Ok(Traces {
         record,
         process_runs,
+        is_elsewhere,
         unseen,
         heartbeat: heartbeat.map(|heartbeat| heartbeat.at),
         told: heartbeat.and_then(|heartbeat| heartbeat.activity),

@@ -357,15 +357,19 @@ async fn may_take(
     {
         return Ok(true);
     }
-    if presence::presence(core, holder).await? != Presence::Offline {
-        return Ok(false);
-    }
+    let (traces, presence, _) = presence::judged(core, holder).await?;
     // A client without sessions that returns is recognised by its program and project.
     let resumed = caller.session.is_none()
         && !typed
         && holder.origin == Origin::Connection
         && holder.profile.program == profile.program
         && holder.profile.project == profile.project;
+    match presence {
+        Presence::Offline => {}
+        // In a container that is gone, only silence shows its end. Our server of such a client is never silent.
+        Presence::Away => return Ok(resumed && traces.is_elsewhere),
+        Presence::Busy | Presence::NeedsInput | Presence::Idle => return Ok(false),
+    }
     Ok(resumed || presence::waiting(core, inboxes, &holder.name).await? == 0)
 }
 

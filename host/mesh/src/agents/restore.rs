@@ -8,6 +8,7 @@ use crate::agents::remote_presence;
 use crate::agents::{Agent, Origin, Profile};
 use crate::core::Core;
 use crate::names::AgentName;
+use crate::ports::machine::Life;
 use crate::sessions::identify::CONNECTION;
 use crate::sessions::record;
 use crate::sessions::{SessionRecord, Sign};
@@ -59,7 +60,7 @@ pub(crate) async fn settle_claims(
 /// Whether a session's own process proves that it lives.
 fn is_alive(core: &Core, session: &SessionRecord) -> bool {
     match session.shown_by {
-        Sign::Process | Sign::Stream => session.process.is_some_and(|process| core.machine.lives(process)),
+        Sign::Process | Sign::Stream => record::life(core, session) == Some(Life::Runs),
         Sign::Calls => false,
     }
 }

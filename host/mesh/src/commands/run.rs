@@ -151,7 +151,7 @@ async fn prospect(
         return Ok(obstacle);
     }
     let activity = record::activity(core, record);
-    Ok(match runner.plan(&of_record(record), command).await {
+    Ok(match runner.plan(&of_record(core, record), command).await {
         Ok(means) if means.when.contains(&activity) => Prospect::Ready(means),
         Ok(_) => Prospect::Later(format!("`{}` is {} just now", command.to, activity.as_str()), LATER),
         Err(HarnessError::Busy(wait)) => Prospect::Later(format!("`{}` is busy just now", command.to), wait.into()),
@@ -216,7 +216,7 @@ async fn carry_out(
     if let Some(trace) = command.trace {
         chain::works_on(core, to, trace).await?;
     }
-    let session = of_record(record);
+    let session = of_record(core, record);
     let running = runner.run(&session, &command);
     tokio::pin!(running);
     let ran = loop {

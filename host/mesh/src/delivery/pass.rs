@@ -103,7 +103,7 @@ impl Mesh {
                 )));
             }
         };
-        let session = of_record(&record);
+        let session = of_record(&self.core, &record);
         let routes: Vec<Route> = match harness.routes(&session).await {
             Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || record.watches_wake_file).collect(),
             Err(error) => {

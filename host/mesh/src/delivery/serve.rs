@@ -26,6 +26,7 @@ use crate::names::AgentName;
 use crate::ports::data_files::NoDataFiles;
 use crate::ports::machine::Instant;
 use crate::sessions::connections::Connections;
+use crate::sessions::heartbeat;
 use crate::sessions::record;
 use crate::sessions::{ConnectionId, SessionRecord};
 use crate::storage::keys;
@@ -96,6 +97,7 @@ impl Mesh {
             () = stop.cancelled() => {}
             () = housekeeper => {}
             () = for_servers => {}
+            () = heartbeat::keep_beating(&self.core, &self.connections, &served) => {}
             () = self.keep_running_commands(&served) => {}
             () = rounds => {}
         }

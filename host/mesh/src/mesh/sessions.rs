@@ -47,6 +47,12 @@ impl Mesh {
         listeners::listens_for(&self.core, session).await
     }
 
+    /// How often a process that listens for a session has to call [`Mesh::listens_for`] again: readers in another PID
+    /// namespace have nothing else to go by.
+    pub fn listening_interval(&self) -> std::time::Duration {
+        listeners::interval(&self.core)
+    }
+
     /// The live sessions of a harness whose listener died without deregistering and was not replaced.
     pub async fn deserted(&self, harness: &str) -> Result<Vec<SessionRef>, StoreError> {
         listeners::deserted(&self.core, harness).await

@@ -26,13 +26,47 @@ impl Instant {
     }
 }
 
-/// A process, distinguished from a later one with the same id.
+/// The processes among which a process id names one: those of one PID namespace, such as a container's, of one boot.
+/// Each part is an opaque number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessSpace {
+    /// The installed system, which outlives a boot; zero if it is not known.
+    pub system: u64,
+    /// The boot.
+    pub boot: u64,
+    /// The PID namespace.
+    pub namespace: u64,
+}
+
+/// What can be told of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It runs.
+    Runs,
+    /// It has ended.
+    Ended,
+    /// It is in another PID namespace, or the system does not tell: only what it does shows that it lives.
+    Unknown,
+}
+
+/// A process, distinguished from a later one with the same id, and from one that has this id in another PID namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Process {
     /// Process id.
     pub pid: u32,
     /// When it started, in the machine's own unit; zero if unknown.
     pub start: u64,
+    /// Where its id counts; none if the system has one set of ids for all, or in a record of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<ProcessSpace>,
+}
+
+impl Process {
+    /// Whether both name the same process. In a record of an earlier version, nothing is known of where its id counts.
+    pub fn is(&self, other: &Process) -> bool {
+        let same_space = self.space.is_none() || other.space.is_none() || self.space == other.space;
+        self.pid == other.pid && self.start == other.start && same_space
+    }
 }
 
 /// A program that runs in a terminal.
@@ -54,9 +88,9 @@ pub trait Machine: Send + Sync + 'static {
     fn process(&self, pid: u32) -> Option<Process>;
     /// This process.
     fn this_process(&self) -> Process;
-    /// The set of processes that this process can see, as a number; none if the system has one set for all. A process
-    /// of another set cannot be looked up here.
-    fn process_space(&self) -> Option<u64> {
+    /// Where this process's id counts; none if the system has one set of ids for all. A process of another space cannot
+    /// be looked up here.
+    fn process_space(&self) -> Option<ProcessSpace> {
         None
     }
     /// The names of the files that a process of this user has open. None where the system does not tell.
@@ -95,7 +129,30 @@ pub trait Machine: Send + Sync + 'static {
     }
 
     /// Whether this same process still runs.
-    fn lives(&self, process: Process) -> bool {
-        self.process(process.pid).is_some_and(|now| now.start == process.start || process.start == 0)
+    fn life(&self, process: Process) -> Life {
+        match (process.space, self.process_space()) {
+            (None, _) => {}
+            (Some(its), Some(own)) if its == own => {}
+            // What ran before this system was started again has ended. Another system may be one that runs beside it
+            // on the same files, such as a virtual machine.
+            (Some(its), Some(own)) if its.system == own.system && its.boot != own.boot => return Life::Ended,
+            (Some(_), _) => return Life::Unknown,
+        }
+        match self.process(process.pid) {
+            None => Life::Ended,
+            Some(now) if now.start == process.start => Life::Runs,
+            Some(now) if now.start == 0 || process.start == 0 => Life::Unknown,
+            Some(_) => Life::Ended,
+        }
+    }
+
+    /// Whether it is certain that this same process runs.
+    fn runs(&self, process: Process) -> bool {
+        self.life(process) == Life::Runs
+    }
+
+    /// Whether it is certain that this process has ended.
+    fn has_ended(&self, process: Process) -> bool {
+        self.life(process) == Life::Ended
     }
 }

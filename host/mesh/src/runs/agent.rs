@@ -4,6 +4,7 @@ use store::{Durability, StoreError};
 
 use crate::agents::{Profile, remote_presence};
 use crate::names::AgentName;
+use crate::ports::machine::Life;
 use crate::runs::RunId;
 use crate::sessions::record;
 use crate::sessions::{Activity, Evidence, Principal, Session, SessionRecord, SessionRef, Transport};
@@ -78,9 +79,9 @@ impl Mesh {
         &self,
         processes: &[u32],
     ) -> Result<Option<(SessionRef, Option<AgentName>)>, StoreError> {
-        let own = self.core.machine.process_space();
         let is_above = |record: &SessionRecord| {
-            record.process_space == own && record.process.is_some_and(|process| processes.contains(&process.pid))
+            let runs_here = record::life(&self.core, record) == Some(Life::Runs);
+            runs_here && record.process.is_some_and(|process| processes.contains(&process.pid))
         };
         let found = record::sessions(&self.core).await?.into_iter().map(|view| view.record).find(is_above);
         Ok(found.map(|record| (record.session, record.agent)))

@@ -128,7 +128,7 @@ pub(crate) async fn find_sessions(
         let ours = kept.iter().filter(|(record, _)| record.session.harness == name);
         for (record, activity) in ours {
             let told = discovered.iter().find(|session| session.id == record.session.id);
-            let session = told.map_or_else(|| of_record(record), |told| merged(told, record));
+            let session = told.map_or_else(|| of_record(core, record), |told| merged(core, told, record));
             all.push(
                 found(core, Arc::clone(&harness), session, Some(record.clone()), Some(*activity), &mut faults).await?,
             );
@@ -185,19 +185,20 @@ impl WakeableSession {
     }
 }
 
-pub(crate) fn of_record(record: &SessionRecord) -> Session {
+pub(crate) fn of_record(core: &Core, record: &SessionRecord) -> Session {
     Session {
         id: record.session.id.clone(),
         parent: record.parent.clone(),
         workdir: record.workdir.clone(),
-        process: record.process.map(|process| process.pid),
+        // An adapter looks processes up by their numbers here.
+        process: record.process.filter(|process| record::is_of_here(core, process)).map(|process| process.pid),
         route_hint: record.route_hint.clone(),
     }
 }
 
 /// Prefers what the harness reports now over the record.
-fn merged(told: &Session, record: &SessionRecord) -> Session {
-    let kept = of_record(record);
+fn merged(core: &Core, told: &Session, record: &SessionRecord) -> Session {
+    let kept = of_record(core, record);
     Session {
         id: kept.id,
         parent: told.parent.clone().or(kept.parent),

@@ -4,6 +4,7 @@ pub(crate) mod archive;
 pub(crate) mod bind;
 pub(crate) mod connections;
 pub(crate) mod discover;
+pub(crate) mod heartbeat;
 pub(crate) mod identify;
 pub(crate) mod listeners;
 pub(crate) mod record;

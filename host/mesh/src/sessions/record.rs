@@ -6,7 +6,7 @@ use crate::agents;
 use crate::agents::{Agent, remote_presence};
 use crate::core::Core;
 use crate::names::AgentName;
-use crate::ports::machine::Process;
+use crate::ports::machine::{Life, Process};
 use crate::sessions::archive;
 use crate::sessions::screens;
 use crate::sessions::{Activity, Session, SessionRecord, SessionRef};
@@ -85,7 +85,22 @@ pub(crate) fn activity(core: &Core, record: &SessionRecord) -> Activity {
 
 /// Whether a session has ended, by its record and its process. One that its user has left may still finish its turn.
 pub(crate) fn has_ended(core: &Core, record: &SessionRecord) -> bool {
-    record.activity == Activity::Ended || record.process.is_some_and(|process| !core.machine.lives(process))
+    record.activity == Activity::Ended || life(core, record) == Some(Life::Ended)
+}
+
+/// Whether a session's process runs; none if the session has no known process.
+pub(crate) fn life(core: &Core, record: &SessionRecord) -> Option<Life> {
+    record.process.map(|process| life_of(core, record, process))
+}
+
+/// Whether one of the processes that a session's record names runs.
+pub(crate) fn life_of(core: &Core, record: &SessionRecord, process: Process) -> Life {
+    let own = core.machine.process_space().map(|own| own.namespace);
+    match (process.space, record.process_space) {
+        // Written by an earlier version, in another container.
+        (None, Some(namespace)) if own != Some(namespace) => Life::Unknown,
+        _ => core.machine.life(process),
+    }
 }
 
 /// Whether nobody has a session on screen, and its user lets none work in the background.
@@ -183,7 +198,7 @@ pub(crate) async fn observe(
         if session.route_hint.is_some() {
             record.route_hint.clone_from(&session.route_hint);
         }
-        let died = record.process.is_some_and(|process| !core.machine.lives(process));
+        let died = life(core, &record) == Some(Life::Ended);
         // The named process no longer runs: a late hook of it is no sign of life.
         let late = session.process.is_some() && process.is_none();
         record.process = match process {
@@ -192,9 +207,10 @@ pub(crate) async fn observe(
             Some(process) => Some(process),
         };
         if let Some(process) = process {
-            record.process_space = core.machine.process_space();
             record.others.extend(old.as_ref().and_then(|old| old.process));
-            record.others.retain(|other| *other != process && core.machine.lives(*other));
+            let others = std::mem::take(&mut record.others).into_iter().filter(|other| !other.is(&process));
+            record.others = others.filter(|other| life_of(core, &record, *other) != Life::Ended).collect();
+            record.process_space = None;
             record.others.truncate(MOST_TERMINALS);
         }
         let returns = record.activity == Activity::Ended || (died && !late);
@@ -297,8 +313,8 @@ pub(crate) async fn end(core: &Core, session: &SessionRef, process: Option<u32>)
     change_session(core, session, |record| {
         let known: Vec<Process> = record.process.into_iter().chain(record.others.iter().copied()).collect();
         let (ended, mut rest): (Vec<Process>, Vec<Process>) =
-            known.into_iter().partition(|known| Some(known.pid) == process);
-        rest.retain(|other| core.machine.lives(*other));
+            known.into_iter().partition(|known| Some(known.pid) == process && is_of_here(core, known));
+        rest.retain(|other| life_of(core, record, *other) != Life::Ended);
         if !ended.is_empty() && !rest.is_empty() {
             record.process = Some(rest.remove(0));
             record.others = rest;
@@ -308,6 +324,11 @@ pub(crate) async fn end(core: &Core, session: &SessionRef, process: Option<u32>)
         record.watches_wake_file = false;
     })
     .await
+}
+
+/// Whether a process's id counts in this process's own PID namespace, as far as is known.
+pub(crate) fn is_of_here(core: &Core, process: &Process) -> bool {
+    process.space.is_none() || process.space == core.machine.process_space()
 }
 
 /// Ends every session of a harness whose adapter is no longer there, and returns how many there were.

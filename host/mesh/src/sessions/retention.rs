@@ -15,9 +15,10 @@ use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::data_files::{Amount, DataFiles};
-use crate::ports::machine::Instant;
+use crate::ports::machine::{Instant, Life};
 use crate::reservations::renamed::ReservedFolder;
 use crate::sessions::listeners;
+use crate::sessions::record;
 use crate::sessions::{Activity, SessionRecord, SessionRef, Sign};
 use crate::storage::{keys, records};
 
@@ -71,7 +72,7 @@ async fn forget_wake_file(
 }
 
 fn is_over(core: &Core, record: &SessionRecord) -> bool {
-    let silence = core.machine.now().since(record.heard);
+    let silence = core.machine.now().since(record.last_sign());
     let keep = match end_of(core, record) {
         End::Proven => core.limits.keep,
         End::Unproven => core.limits.keep.max(core.limits.expire_after),
@@ -99,15 +100,11 @@ fn end_of(core: &Core, record: &SessionRecord) -> End {
     if record.activity == Activity::Ended || record.succeeded_by.is_some() {
         return End::Proven;
     }
-    match (record.process, record.shown_by) {
-        // Its process cannot be looked up from here, in either way.
-        (Some(_), _) if record.process_space.is_some() && record.process_space != core.machine.process_space() => {
-            End::Unproven
-        }
-        (Some(process), _) if !core.machine.lives(process) => End::Proven,
-        (Some(_), Sign::Process | Sign::Stream) => End::Not,
-        // The process is the server's, which outlives its clients.
-        (Some(_), Sign::Calls) | (None, _) => End::Unproven,
+    match (record::life(core, record), record.shown_by) {
+        (Some(Life::Ended), _) => End::Proven,
+        (Some(Life::Runs), Sign::Process | Sign::Stream) => End::Not,
+        // Its process cannot be looked up from here, or is the server's, which outlives its clients.
+        (Some(Life::Unknown), _) | (Some(Life::Runs), Sign::Calls) | (None, _) => End::Unproven,
     }
 }
 

@@ -8,7 +8,7 @@ use store::{Durability, StoreError};
 
 use crate::core::Core;
 use crate::ports::harness::ClientTraces;
-use crate::ports::machine::{Process, Terminal};
+use crate::ports::machine::{Life, Process, Terminal};
 use crate::sessions::record;
 use crate::sessions::{SessionRecord, SessionRef};
 use crate::storage::keys;
@@ -25,10 +25,8 @@ pub(crate) enum ShownBy {
 
 /// Whether nobody has a session on screen any more. False if that is not known.
 pub(crate) fn is_unseen(core: &Core, record: &SessionRecord) -> bool {
-    // Processes of another set, such as a container's, cannot be looked up here.
-    let is_known = record.process_space.is_none() || record.process_space == core.machine.process_space();
-    let screens = record.screens.as_ref().filter(|_| is_known);
-    screens.is_some_and(|screens| !screens.iter().any(|process| core.machine.lives(*process)))
+    let has_ended = |process: &Process| record::life_of(core, record, *process) == Life::Ended;
+    record.screens.as_ref().is_some_and(|screens| screens.iter().all(has_ended))
 }
 
 /// Notes which terminals may have a session on screen now.
@@ -67,12 +65,8 @@ pub(crate) async fn note(
 
 /// Notes it without a sign of life: another session's prompt may be what tells it.
 async fn set(core: &Core, session: &SessionRef, screens: Vec<Process>) -> Result<(), StoreError> {
-    let space = core.machine.process_space();
     let change = |old: Option<SessionRecord>| match old {
-        Some(record) => {
-            let record = SessionRecord { screens: Some(screens.clone()), process_space: space, ..record };
-            (Next::Put(record), ())
-        }
+        Some(record) => (Next::Put(SessionRecord { screens: Some(screens.clone()), ..record }), ()),
         None => (Next::Keep, ()),
     };
     records::update(core.local.as_ref(), &keys::session(session), Durability::Process, change).await
@@ -113,7 +107,7 @@ mod tests {
     use super::*;
 
     fn process(pid: u32) -> Process {
-        Process { pid, start: 1 }
+        Process { pid, start: 1, space: None }
     }
 
     /// `2/w` runs in `/w`; `3/w:s1` was opened there for the session `s1`.

@@ -78,6 +78,13 @@ impl Sign {
             Sign::Stream | Sign::Calls => false,
         }
     }
+
+    pub(crate) fn is_calls(self) -> bool {
+        match self {
+            Sign::Calls => true,
+            Sign::Process | Sign::Stream => false,
+        }
+    }
 }
 
 /// This machine's record of a session, stored under `sessions/HARNESS/ID`, only in the local store.
@@ -96,10 +103,14 @@ pub struct SessionRecord {
     /// Further processes of the harness that have it open: its user resumed it in a second terminal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Process>,
-    /// The set of processes in which that one was seen, such as a container's. In another set it cannot be looked up, so
-    /// there only silence shows that the session ended.
+    /// The PID namespace in which that one was seen, as earlier versions noted it: only for processes that do not name
+    /// theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_space: Option<u64>,
+    /// When a process of ours that serves it last said that it lives: readers in another PID namespace have nothing else
+    /// to go by while the session is idle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beat: Option<Instant>,
     /// The terminals that may have it on screen, by the last prompt of its user; `None` if that is not known. None is
     /// left if each of them has ended or shows another session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -156,6 +167,7 @@ impl SessionRecord {
             process: None,
             others: Vec::new(),
             process_space: None,
+            beat: None,
             screens: None,
             shown_by: Sign::Process,
             route_hint: None,
@@ -171,6 +183,11 @@ impl SessionRecord {
             succeeded_by: None,
             told: None,
         }
+    }
+
+    /// Its last sign of life, by itself or by a process of ours that serves it.
+    pub(crate) fn last_sign(&self) -> Instant {
+        self.beat.map_or(self.heard, |beat| beat.max(self.heard))
     }
 
     /// Until when mail waits for the user who has stopped this session; `None` if it does not.

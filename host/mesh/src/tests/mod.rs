@@ -17,6 +17,7 @@ mod leases;
 mod loop_guard;
 mod machines;
 mod model;
+mod namespaces;
 mod orders;
 mod outbox;
 mod presence_events;

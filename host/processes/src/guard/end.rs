@@ -9,6 +9,7 @@ use super::order::{Order, Step, StepSignal};
 use super::process::Program;
 use super::watch::Watched;
 use crate::kill;
+use crate::space::lists_own_processes;
 use crate::table::{Entry, ProcessId, Table};
 
 /// How a program is asked if its harness has no wish.
@@ -46,8 +47,9 @@ pub(super) async fn ask_to_stop(watched: &mut Watched, order: &Order) {
 /// Ends everything that the program has left, also if it ended by itself.
 pub(super) async fn end_the_rest(watched: &mut Watched) -> Remains {
     // Where the system lists nothing, what is found is at least the program's group.
-    #[cfg(not(target_os = "linux"))]
-    watched.program.kill();
+    if !lists_own_processes() {
+        watched.program.kill();
+    }
     let mut killed: Vec<ProcessId> = Vec::new();
     let began = Instant::now();
     let mut has_asked = false;

@@ -13,6 +13,7 @@ use super::end;
 use super::input::{Leash, Wish};
 use super::order::{Cause, Ended, Limits, Order, Running};
 use super::process::{Errors, Program};
+use crate::space::own_space;
 use crate::table::{self, ProcessId};
 
 /// How often to look at the length of the output.
@@ -201,7 +202,7 @@ fn nothing() -> Ended {
 }
 
 fn started(pid: u32) -> ProcessId {
-    table::find(pid).unwrap_or(ProcessId { pid, start: 0 })
+    table::find(pid).unwrap_or(ProcessId { pid, start: 0, space: own_space() })
 }
 
 #[cfg(target_os = "linux")]

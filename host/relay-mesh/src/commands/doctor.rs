@@ -1,17 +1,21 @@
 //! `relay-mesh doctor`: checks each part by trying it.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mesh::ports::harness::{Harnesses as _, Severity};
+use mesh::ports::harness::{Finding, Harnesses as _, Severity};
 use mesh::ports::machine::Machine as _;
 
 use crate::command::CommandSpec;
 use crate::compose::Open;
+use crate::config::default_dir;
 use crate::context::Context;
 use crate::errors;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::owner;
 use crate::render::{Show, printable};
+use crate::server::ServerRecord;
 use crate::setup::doctor::checked_logs::{AT_ONCE, Depth};
 use crate::setup::doctor::data_folder::Mending;
 use crate::setup::doctor::{data_folder, examine, records, server, servers, wake};
@@ -75,6 +79,10 @@ impl CommandSpec for Args {
             return wake(context, &open, session, Duration::from_secs(self.timeout)).await;
         }
         let dir = &context.settings.dir.value;
+        let unused = default_dir::unused(&context.environment, &context.settings.dir);
+        for finding in data_folder::place(&context.settings.dir, &unused) {
+            tell(Proof::new("data folder", None, finding))?;
+        }
         for finding in data_folder::prove(dir, &nonce(&open)) {
             tell(Proof::new("data folder", None, finding))?;
         }
@@ -105,9 +113,14 @@ impl CommandSpec for Args {
             }
             return Ok(outcome(worst));
         }
+        if let Some(finding) = data_folder::owners(dir, owner::us()) {
+            tell(Proof::new("data folder", None, finding))?;
+        }
+        for finding in compile_cache(open.adapters.caches()) {
+            tell(Proof::new("cache", None, finding))?;
+        }
         let address = context.settings.listen.value.to_string();
-        let heard = server::ask(&address).await;
-        tell(Proof::new("server", None, server::finding(&address, &heard)))?;
+        tell(Proof::new("server", None, of_server(&open, dir, &address).await?))?;
         let names = match &self.harness {
             Some(name) => match open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))? {
                 Some((manifest, _)) => vec![manifest.name],
@@ -127,6 +140,37 @@ impl CommandSpec for Args {
         }
         Ok(outcome(worst))
     }
+}
+
+/// What is to be said if compiled adapters cannot be kept where they should be.
+fn compile_cache(caches: Vec<(PathBuf, Option<String>)>) -> Vec<Finding> {
+    let aside = caches.iter().find(|(_, fault)| fault.is_none()).map(|(folder, _)| folder.display().to_string());
+    let faults = caches.into_iter().map_while(|(_, fault)| fault);
+    let tell = |why: String| match &aside {
+        Some(folder) => Finding {
+            severity: Severity::Warning,
+            what: format!("compiled adapters are kept in {folder}, because the cache cannot be used: {why}"),
+            fix: Some("make it a folder of yours that can be written, or set XDG_CACHE_HOME to one".to_owned()),
+        },
+        None => Finding {
+            severity: Severity::Broken,
+            what: format!("every hook compiles its adapter anew, because the cache cannot be used: {why}"),
+            fix: Some("make it a folder of yours that can be written, or set XDG_CACHE_HOME to one".to_owned()),
+        },
+    };
+    faults.map(tell).collect()
+}
+
+/// What is to be said of this data folder's server: of the one that its own record names, wherever that listens, or of
+/// what is found at the address of the settings.
+async fn of_server(open: &Open, dir: &Path, set: &str) -> Result<Finding, CommandError> {
+    let record = ServerRecord::find(dir, open.machine.as_ref())?;
+    let address = record.as_ref().map_or(set, |record| record.listen.as_str());
+    let heard = server::ask_for_proof(address, dir, open.machine.as_ref()).await?;
+    Ok(match record {
+        Some(_) => server::of_record(address, set, &heard),
+        None => server::finding(set, &heard),
+    })
 }
 
 /// Sends a test message that needs no action, and follows its status.

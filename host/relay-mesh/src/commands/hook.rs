@@ -94,7 +94,10 @@ impl CommandSpec for Args {
             name: self.event,
             payload,
             environment: context.environment.pairs(),
-            process: process_info::caller().map(|process| format!("{}.{}", process.pid, process.start)),
+            process: process_info::caller().map(|process| {
+                let namespace = process.space.map_or(0, |space| space.namespace);
+                format!("{}.{}.{namespace}", process.pid, process.start)
+            }),
         };
         let open = context.open_for_hook()?;
         let outcome = open.mesh.hook(&self.harness, &call).await?;

@@ -43,6 +43,7 @@ pub(crate) mod serve_harness;
 pub(crate) mod since;
 pub(crate) mod status;
 pub(crate) mod store;
+pub(crate) mod token;
 pub(crate) mod uninstall;
 pub(crate) mod up;
 pub(crate) mod version;

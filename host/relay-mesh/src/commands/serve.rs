@@ -7,7 +7,6 @@ use std::sync::Arc;
 use mcp::http::{HttpSettings, Listener};
 use mesh::ports::machine::Machine;
 use mesh::{Served, reasons};
-use store::Key;
 use tokio_util::sync::CancellationToken;
 
 use crate::command::{CommandSpec, Threads};
@@ -20,6 +19,7 @@ use crate::events::{self, Socket};
 use crate::exit::Exit;
 use crate::retention;
 use crate::runs::for_clients::ClientRuns;
+use crate::server::record::lease;
 use crate::server::{ServerError, ServerRecord, token};
 use crate::signals::Stop;
 
@@ -86,16 +86,15 @@ impl CommandSpec for Args {
             Some(lease) => lease,
             None => return Err(taken(context, &open)?.into()),
         };
+        // By it the server also proves whose it is, whether its clients need it or not.
+        let own = token::read_or_make(dir, open.machine.as_ref())?;
         let (token, token_note) = match context.settings.token.value {
-            TokenUse::Required => {
-                let token = token::read_or_make(dir, open.machine.as_ref())?;
-                (Some(token), format!("its token is in {}", token::path(dir).display()))
-            }
+            TokenUse::Required => (Some(own.clone()), format!("its token is in {}", token::path(dir).display())),
             TokenUse::Off => (None, "it asks for no token".to_owned()),
         };
         let profile = context.settings.tools.value;
-        let settings =
-            HttpSettings { listen: context.settings.listen.value, token, profile, ..HttpSettings::default() };
+        let (listen, identity) = (context.settings.listen.value, Some(own));
+        let settings = HttpSettings { listen, token, identity, profile, ..HttpSettings::default() };
         let listener = Listener::bind(settings).await.map_err(ServerError::from)?;
         let events = offer_events(context).await;
         let record = ServerRecord {
@@ -191,9 +190,4 @@ fn taken(context: &Context, open: &Open) -> Result<ServerError, ServerError> {
         Some(record) => ServerError::Running { dir, url: record.url, pid: record.process.pid },
         None => ServerError::Starting { dir },
     })
-}
-
-/// The store key that the only server of a data folder holds.
-fn lease() -> Key {
-    "serve".parse().expect("a constant of this file is a key")
 }

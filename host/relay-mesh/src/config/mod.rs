@@ -2,6 +2,7 @@
 //! user's own file, defaults.
 
 mod consents;
+pub(crate) mod default_dir;
 mod file;
 mod mode;
 mod nats;
@@ -34,8 +35,6 @@ pub(crate) use wake::{Method, WakeValues};
 pub(crate) const PROJECT_FILE: &str = ".relay-mesh.toml";
 /// The user's own file, relative to the configuration folder.
 const USER_FILE: &str = "relay-mesh/config.toml";
-/// The default data folder, relative to the home folder.
-const DEFAULT_DIR: &str = ".relay-mesh";
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 7423);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,11 +209,13 @@ impl Settings {
             warnings.extend(found.warnings);
             layers.push((Origin::User(path), found.values));
         }
-        let default_dir = home.map(|home| home.join(DEFAULT_DIR));
-        Ok(Settings { warnings, ..Settings::from_layers(&layers, default_dir)? })
+        Ok(Settings { warnings, ..Settings::from_layers(&layers, default_dir::default_dir(environment))? })
     }
 
-    fn from_layers(layers: &[(Origin, Values)], default_dir: Option<PathBuf>) -> Result<Settings, ConfigError> {
+    fn from_layers(
+        layers: &[(Origin, Values)],
+        default_dir: Option<Setting<PathBuf>>,
+    ) -> Result<Settings, ConfigError> {
         let limits = Limits::default();
         let nats =
             layers.iter().rev().fold(NatsValues::default(), |weaker, (_, values)| values.nats.clone().or(weaker));
@@ -224,7 +225,7 @@ impl Settings {
             warnings: Vec::new(),
             dir: match strongest(layers, |values| values.dir.clone()) {
                 Some(found) => found,
-                None => Setting { value: default_dir.ok_or(ConfigError::NoHome)?, origin: Origin::Default },
+                None => default_dir.ok_or(ConfigError::NoHome)?,
             },
             shared: pick(layers, |values| values.shared.clone(), Shared::InTheFolder),
             words: words(layers, &nats.listed(), |values| values.nats.listed())

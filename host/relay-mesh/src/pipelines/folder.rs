@@ -13,7 +13,7 @@ use store::Durability;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
-use crate::runs::{RunsError, changes};
+use crate::runs::{RunsError, alive, changes};
 
 /// All pipelines of a data folder.
 #[derive(Clone, Debug)]
@@ -71,7 +71,8 @@ impl Pipelines {
     pub(crate) async fn delete_old(&self, git: &Git, before: Instant, machine: &dyn Machine) {
         for folder in self.ids().into_iter().filter(|id| id.made() < before).map(|id| self.folder(id)) {
             let Ok(record) = folder.record() else { continue };
-            if machine.lives(record.supervisor) || !changes::remove_if_clean(git, &record.workplace).await {
+            let is_worked_on = alive::is_worked_on(&folder.files.root, record.supervisor, machine);
+            if is_worked_on || !changes::remove_if_clean(git, &record.workplace).await {
                 continue;
             }
             if let Err(error) = fs::remove_dir_all(&folder.files.root) {

@@ -139,7 +139,7 @@ fn delete_old(context: &Context, open: &Open) {
     let before = Instant(open.machine.now().0.saturating_sub(context.settings.keep.value));
     let reviews = Reviews::of(&context.settings.dir.value);
     for folder in reviews.ids().into_iter().filter(|id| id.made() < before).map(|id| reviews.folder(id)) {
-        let is_over = folder.record().map_or(true, |record| !open.machine.lives(record.supervisor));
+        let is_over = folder.record().map_or(true, |record| !folder.is_worked_on(&record, open.machine.as_ref()));
         if is_over && let Err(error) = folder.delete() {
             tracing::debug!(%error, review = %folder.id(), "the files of a review stay");
         }

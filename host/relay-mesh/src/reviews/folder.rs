@@ -1,7 +1,8 @@
 //! Where reviews are kept: one folder each, readable by any process of the user.
 
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use mesh::ports::machine::Machine;
 use mesh::reviews::{Finding, ReviewRecord};
@@ -9,8 +10,8 @@ use mesh::runs::RunId;
 use serde_json::Value;
 use store::Durability;
 
-use crate::runs::RunsError;
 use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
+use crate::runs::{RunsError, alive};
 
 /// The folder of reviews in the data folder.
 const REVIEWS: &str = "reviews";
@@ -96,7 +97,17 @@ impl ReviewFolder {
 
     /// Whether the process that works on it is gone, without a result.
     pub(crate) fn is_abandoned(&self, record: &ReviewRecord, machine: &dyn Machine) -> bool {
-        record.ended.is_none() && !machine.lives(record.supervisor)
+        record.ended.is_none() && !self.is_worked_on(record, machine)
+    }
+
+    /// Whether a process works on it.
+    pub(crate) fn is_worked_on(&self, record: &ReviewRecord, machine: &dyn Machine) -> bool {
+        alive::is_worked_on(&self.files.root, record.supervisor, machine)
+    }
+
+    /// Says that this process works on it, until the result is dropped.
+    pub(crate) fn work_on(&self) -> Result<File, RunsError> {
+        alive::hold(&self.files.root).map_err(|source| RunsError::Unreadable { id: self.id(), source })
     }
 
     pub(crate) fn delete(&self) -> io::Result<()> {

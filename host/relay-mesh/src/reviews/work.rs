@@ -52,6 +52,7 @@ pub(crate) async fn work(
     stop: &mut Stop,
     audience: &mut dyn ReviewAudience,
 ) -> Result<Review, CommandError> {
+    let _work = folder.work_on()?;
     let mut record = folder.record()?;
     record.supervisor = open.machine.this_process();
     folder.keep(&record)?;

@@ -176,7 +176,8 @@ pub(crate) async fn taken_over(
 
 /// Takes over a run that another process has begun.
 pub(crate) async fn take_over(open: &Open, runs: &Runs, id: RunId) -> Result<Begun, CommandError> {
-    let (folder, mut record) = runs.load(id)?;
+    let (mut folder, mut record) = runs.load(id)?;
+    folder.work_on()?;
     let harness = harness(open, &record.harness).await?;
     let principal = agent::join(open, &mut record, std::process::id()).await?;
     Ok(Begun { harness, folder, record, principal, notes: Vec::new() })

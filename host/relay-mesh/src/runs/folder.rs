@@ -4,16 +4,19 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mesh::ports::machine::{Instant, Machine};
 use mesh::runs::{RunId, RunRecord, RunStage};
 use processes::guard::Running;
 use store::Durability;
 
+use super::alive;
 use super::record_folder::{RECORD, newest_first};
 use crate::atomic_write;
 use crate::errors::Explain;
 use crate::exit::Exit;
+use crate::process_info;
 
 /// The folder of runs in the data folder.
 const RUNS: &str = "runs";
@@ -68,6 +71,8 @@ pub(crate) struct RunFolder {
     pub(crate) id: RunId,
     pub(crate) root: PathBuf,
     live: PathBuf,
+    /// Held while this process works on the run.
+    held: Option<Arc<File>>,
 }
 
 impl Runs {
@@ -77,12 +82,13 @@ impl Runs {
 
     /// The folder of a run, whether it exists or not.
     pub(crate) fn folder(&self, id: RunId) -> RunFolder {
-        RunFolder { id, root: self.root.join(id.to_string()), live: self.root.join(LIVE).join(id.to_string()) }
+        let (root, live) = (self.root.join(id.to_string()), self.root.join(LIVE).join(id.to_string()));
+        RunFolder { id, root, live, held: None }
     }
 
     /// Makes the folder of a new run. It is not listed until its record is there.
     pub(crate) fn create(&self, id: RunId) -> Result<RunFolder, RunsError> {
-        let folder = self.folder(id);
+        let mut folder = self.folder(id);
         let made = || {
             for path in [&self.root.join(LIVE), &folder.files()] {
                 DirBuilder::new().recursive(true).mode(0o700).create(path)?;
@@ -90,6 +96,7 @@ impl Runs {
             fs::write(&folder.live, "")
         };
         made().map_err(|source| RunsError::Unwritable { id, source })?;
+        folder.work_on()?;
         Ok(folder)
     }
 
@@ -137,6 +144,13 @@ impl Runs {
 }
 
 impl RunFolder {
+    /// Says that this process works on the run, for as long as it has this folder or a copy of it.
+    pub(crate) fn work_on(&mut self) -> Result<(), RunsError> {
+        let held = alive::hold(&self.live).map_err(|source| RunsError::Unwritable { id: self.id, source })?;
+        self.held = Some(Arc::new(held));
+        Ok(())
+    }
+
     pub(crate) fn record(&self) -> Result<RunRecord, RunsError> {
         let id = self.id;
         match fs::read(self.root.join(RECORD)) {
@@ -210,8 +224,11 @@ impl RunFolder {
 
     /// Where the run stands now. While its guard lives it is being ended, and counts as running.
     pub(crate) fn stage(&self, record: &RunRecord, machine: &dyn Machine) -> RunStage {
-        let guarded = || self.running(record.attempts).is_some_and(|running| processes::is_alive(running.guard));
-        match record.stage(machine.lives(record.supervisor)) {
+        let guarded = || {
+            let guard = self.running(record.attempts).map(|running| process_info::named(running.guard));
+            guard.is_some_and(|guard| machine.runs(guard))
+        };
+        match record.stage(alive::is_worked_on(&self.live, record.supervisor, machine)) {
             RunStage::Abandoned if guarded() => RunStage::Running,
             stage => stage,
         }

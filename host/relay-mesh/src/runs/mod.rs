@@ -6,6 +6,7 @@
 //! process was killed is concluded by the next command that looks ([`settle`]).
 
 mod agent;
+pub(crate) mod alive;
 pub(crate) mod begin;
 pub(crate) mod changes;
 mod conclude;

@@ -1,5 +1,6 @@
 //! Who asks for a run, by evidence: the session of the caller, the processes above it, and the mark of a run.
 
+use mesh::ports::machine::Machine as _;
 use mesh::runs::{Asker, RunRecord, RunStage};
 use mesh::sessions::{Principal, Transport};
 
@@ -8,6 +9,7 @@ use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
+use crate::process_info;
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -69,7 +71,9 @@ fn parent(
     let is_it = |record: &RunRecord, folder: &super::RunFolder| {
         let running = folder.running(record.attempts);
         let is_above = running.is_some_and(|running| {
-            above.contains(&running.guard.pid) || running.program.is_some_and(|program| above.contains(&program.pid))
+            let is_here = open.machine.runs(process_info::named(running.guard));
+            let program = running.program.filter(|program| above.contains(&program.pid));
+            is_here && (above.contains(&running.guard.pid) || program.is_some())
         });
         marked == Some(record.id.to_string().as_str())
             || is_above

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mesh::ports::machine::{Machine, Process};
+use mesh::ports::machine::{Life, Machine, Process};
 
 use super::{ServerError, ServerRecord};
-use crate::setup::doctor::server::{Heard, ask};
+use crate::setup::doctor::server::{Heard, ask_for_proof};
 
 /// Timeout until the server answers. The first start compiles the adapters.
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ pub(crate) async fn start(
         }
         if let Some(record) = ServerRecord::find(dir, machine)?
             && record.process.pid == child.id()
-            && matches!(ask(&record.listen).await, Heard::Well(_))
+            && matches!(ask_for_proof(&record.listen, dir, machine).await?, Heard::Ours(_))
         {
             return Ok(record);
         }
@@ -81,9 +81,15 @@ pub(crate) async fn stop(record: &ServerRecord, machine: &dyn Machine) -> Result
     end(record.process, STOP_PATIENCE, machine).await
 }
 
-/// Sends SIGTERM to one of our processes, and returns once it is gone.
+/// Sends SIGTERM to one of our processes, and returns once it is gone. One of another PID namespace is left alone: its
+/// number is somebody else's here.
 pub(super) async fn end(process: Process, timeout: Duration, machine: &dyn Machine) -> Result<(), ServerError> {
     let pid = process.pid;
+    match machine.life(process) {
+        Life::Runs => {}
+        Life::Ended => return Ok(()),
+        Life::Unknown => return Err(ServerError::Elsewhere { pid }),
+    }
     let number = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     let Some(number) = number else { return Ok(()) };
     match rustix::process::kill_process(number, rustix::process::Signal::TERM) {
@@ -91,7 +97,7 @@ pub(super) async fn end(process: Process, timeout: Duration, machine: &dyn Machi
         Err(error) => return Err(ServerError::Signal { pid, source: error.into() }),
     }
     let began = Instant::now();
-    while machine.lives(process) {
+    while machine.runs(process) {
         if began.elapsed() > timeout {
             return Err(ServerError::Stubborn { pid });
         }

@@ -31,6 +31,9 @@ pub(crate) enum ServerError {
     Spawn(#[source] std::io::Error),
     #[error("the server, process {pid}, was asked to stop and still runs")]
     Stubborn { pid: u32 },
+    /// A container that shares the data folder, or a sandbox.
+    #[error("the server, process {pid}, runs in another PID namespace and cannot be stopped from here")]
+    Elsewhere { pid: u32 },
     #[error("the server, process {pid}, could not be asked to stop")]
     Signal { pid: u32, source: std::io::Error },
     #[error("the server's token in `{}` cannot be used", path.display())]
@@ -62,6 +65,11 @@ impl Explain for ServerError {
             ServerError::Stubborn { pid } => {
                 Some(format!("look at what it does, and end it yourself: kill -KILL {pid}"))
             }
+            ServerError::Elsewhere { .. } => Some(
+                "stop it where it runs, such as in its container; if that is gone, remove `nats/server.json` of the data \
+                 folder"
+                    .to_owned(),
+            ),
             ServerError::Starting { .. } => Some("wait a moment, and look again with `relay-mesh status`".to_owned()),
             ServerError::Token { path, .. } | ServerError::Record { path, .. } => {
                 Some(format!("look at the file, and remove it where it is not needed: {}", path.display()))

@@ -50,10 +50,11 @@ impl NatsRecord {
         }
     }
 
-    /// The running server of a folder. A record of an ended process counts as none.
+    /// The running server of a folder. A record of an ended process counts as none. One in another PID namespace counts
+    /// as running: a second server would write to the same files.
     pub(crate) fn find(dir: &Path, machine: &dyn Machine) -> Result<Option<NatsRecord>, ServerError> {
         let last = NatsRecord::last(dir)?;
-        Ok(last.filter(|record| record.host == machine.name() && machine.lives(record.process)))
+        Ok(last.filter(|record| record.host == machine.name() && !machine.has_ended(record.process)))
     }
 }
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mesh::ports::machine::{Machine, Process};
+use mesh::ports::machine::{Life, Machine, Process};
 use serde::{Deserialize, Serialize};
-use store::Durability;
+use store::{Durability, Key};
 
 use super::ServerError;
 use crate::atomic_write;
@@ -33,12 +33,18 @@ pub(crate) struct ServerRecord {
     pub(crate) version: String,
 }
 
+/// The store key that the only server of a data folder holds.
+pub(crate) fn lease() -> Key {
+    "serve".parse().expect("a constant of this file is a key")
+}
+
 impl ServerRecord {
     pub(crate) fn path(dir: &Path) -> PathBuf {
         dir.join("server.json")
     }
 
-    /// The running server of a folder. A record of an ended process counts as none.
+    /// The running server of a folder. A record of an ended process counts as none. A server in another PID namespace
+    /// runs while it holds the folder's lock.
     pub(crate) fn find(dir: &Path, machine: &dyn Machine) -> Result<Option<ServerRecord>, ServerError> {
         let path = ServerRecord::path(dir);
         let bytes = match fs::read(&path) {
@@ -48,7 +54,12 @@ impl ServerRecord {
         };
         // We write it by rename, so an unparsable file is not ours.
         let record = serde_json::from_slice::<ServerRecord>(&bytes).ok();
-        Ok(record.filter(|record| record.machine == machine.name() && machine.lives(record.process)))
+        let runs = |record: &ServerRecord| match machine.life(record.process) {
+            Life::Runs => true,
+            Life::Ended => false,
+            Life::Unknown => store::files::is_held(dir, &lease()).unwrap_or(true),
+        };
+        Ok(record.filter(|record| record.machine == machine.name() && runs(record)))
     }
 
     /// Records this server as running.
@@ -64,7 +75,7 @@ impl ServerRecord {
     /// Removes this server's record. The record of another server stays.
     pub(crate) fn remove(&self, dir: &Path, machine: &dyn Machine) -> Result<(), ServerError> {
         match ServerRecord::find(dir, machine)? {
-            Some(found) if found.process == self.process => {
+            Some(found) if found.process.is(&self.process) => {
                 let path = ServerRecord::path(dir);
                 fs::remove_file(&path).map_err(|source| ServerError::Record { path, source })
             }

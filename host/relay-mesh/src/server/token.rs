@@ -24,6 +24,15 @@ pub(crate) fn read_or_make(dir: &Path, machine: &dyn Machine) -> Result<String, 
     outcome.map_err(|source| ServerError::Token { path, source })
 }
 
+/// The token; none if no server of the folder has run.
+pub(crate) fn existing(dir: &Path) -> Result<Option<String>, ServerError> {
+    let path = path(dir);
+    match read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        outcome => outcome.map(Some).map_err(|source| ServerError::Token { path, source }),
+    }
+}
+
 fn read(path: &Path) -> io::Result<String> {
     let about = fs::metadata(path)?;
     if about.uid() != rustix::process::geteuid().as_raw() {
@@ -41,11 +50,13 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(token.to_owned())
 }
 
-/// Two processes may do this at once: each writes its own file with a token in full, and the first to link it wins.
+/// Two processes may do this at once, also in two PID namespaces where both have the same id: each writes its own file
+/// with a token in full, and the first to link it wins.
 fn make(path: &Path, machine: &dyn Machine) -> io::Result<String> {
     let token: String =
         [machine.random(), machine.random()].concat().iter().map(|byte| format!("{byte:02x}")).collect();
-    let own = path.with_extension(format!("token.{}", std::process::id()));
+    let draft: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
+    let own = path.with_extension(format!("token.{draft}"));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&own)?;
     let written = writeln!(file, "{token}").and_then(|()| file.sync_all());
     let linked = written.and_then(|()| fs::hard_link(&own, path));

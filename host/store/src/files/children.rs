@@ -183,7 +183,10 @@ impl Glance {
                 let why = "it is a folder".to_owned();
                 return Ok(Some(Err(value::damaged(&self.path.join(file), why))));
             }
-            Err(error) => return Err(StoreError::io("could not read", &self.path.join(file))(error.into())),
+            Err(error) => match StoreError::io("could not read", &self.path.join(file))(error.into()) {
+                error @ StoreError::Damaged { .. } => return Ok(Some(Err(error))),
+                error => return Err(error),
+            },
         }
         let understood = value::understood(bytes).map_err(|why| value::damaged(&self.path.join(file), why));
         Ok(understood.transpose())

@@ -1,6 +1,8 @@
 //! Holding a key: a lock on a file beside it, which the system releases when the process ends.
 
 use std::fs::File;
+use std::io;
+use std::path::Path;
 
 use super::disk::{self, Access};
 use super::flock::{self, Sharing};
@@ -15,6 +17,16 @@ pub(super) fn take(shared: &Shared, key: &Key) -> Result<Option<Box<dyn Hold>>, 
     let file = opened.map_err(StoreError::io("could not open", &path))?;
     let taken = flock::try_lock(&file, Sharing::Alone).map_err(StoreError::io("could not lock", &path))?;
     Ok(taken.then(|| Box::new(FileHold { key: key.clone(), _file: file }) as Box<dyn Hold>))
+}
+
+/// Whether a process holds a key of a data folder. It takes the key for a moment to see, so another process that would
+/// take it just then finds it taken.
+pub fn is_held(root: &Path, key: &Key) -> io::Result<bool> {
+    match File::open(hold_path(root, key)) {
+        Ok(file) => flock::try_lock(&file, Sharing::Shared).map(|taken| !taken),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// A key, held for as long as its lock file is open here.

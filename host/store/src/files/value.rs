@@ -196,7 +196,11 @@ fn collect(folder: &Path, prefix: &str, keys: &mut Vec<Key>) -> Result<(), Store
         let leaf = if kind.is_dir() { Some(text) } else { text.strip_suffix(".json") };
         let Some(key) = leaf.and_then(|leaf| format!("{prefix}/{leaf}").parse::<Key>().ok()) else { continue };
         if kind.is_dir() {
-            collect(&name.path(), key.as_str(), keys)?;
+            match collect(&name.path(), key.as_str(), keys) {
+                // Another user's folder hides what is in it, and nothing else.
+                Err(error @ StoreError::Damaged { .. }) => tracing::warn!(%error, "a folder is skipped"),
+                listed => listed?,
+            }
         } else {
             keys.push(key);
         }

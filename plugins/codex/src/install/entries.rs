@@ -38,10 +38,17 @@ const HOOKS: &[Hook] = &[
 ];
 
 /// Variables that our server needs and that Codex does not pass to servers by default: where Codex has its
-/// settings, where ours are, and how to reach the desktop. Forwarded by name, so the file holds no value of this
+/// settings, where our settings and data are, and how to reach the desktop. Forwarded by name, so the file holds no value of this
 /// machine.
-const FORWARDED: [&str; 5] =
-    ["RELAY_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"];
+const FORWARDED: [&str; 7] = [
+    "RELAY_DIR",
+    "CODEX_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+];
 
 /// Keys that an older install or the other transport may have left.
 const OURS: [&str; 6] = ["command", "args", "env", "env_vars", "url", "bearer_token_env_var"];

@@ -105,6 +105,17 @@ impl Listener {
         Ok(())
     }
 
+    /// Says of every session that this process listens for it still.
+    pub(super) async fn go_on(&self) {
+        for target in self.followed.keys() {
+            if let Target::Session(session) = target
+                && let Err(error) = self.mesh.listens_for(session).await
+            {
+                tracing::debug!(%error, "readers in other PID namespaces do not hear of this listener");
+            }
+        }
+    }
+
     /// Prints what a task found.
     pub(super) async fn take(&mut self, arrival: Arrival) -> Result<(), CommandError> {
         let Arrival { target, news } = arrival;

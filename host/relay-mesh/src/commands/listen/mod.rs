@@ -150,9 +150,11 @@ impl CommandSpec for Args {
             Receipts::Printing => None,
         };
         let mut lines = Lines::of(input, LONGEST_LINE);
+        let mut beat = tokio::time::interval(open.mesh.listening_interval());
         let outcome = loop {
             tokio::select! {
                 () = stop.asked() => break Ok(()),
+                _ = beat.tick() => desk.go_on().await,
                 line = lines.next() => match line {
                     Ok(Line::End) => break Ok(()),
                     Ok(Line::TooLong) => desk.complain("a line is longer than is taken; it was passed over")?,

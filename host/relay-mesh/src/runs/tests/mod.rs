@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mesh::messages::Draft;
 use mesh::ports::harness::Harnesses;
-use mesh::ports::machine::{Machine, Process};
+use mesh::ports::machine::{Machine, Process, ProcessSpace};
 use mesh::ports::runner::{Ending, Extensions, Reach, RunEvent, Start};
 use mesh::runs::{RunLimits, RunReport, RunStage};
 use mesh::{Fetch, Mesh, Parts, Registration};
@@ -381,7 +381,7 @@ async fn a_run_whose_process_is_gone_is_ended_and_has_a_result() {
         tokio::select! { _ = work => panic!("it goes on"), () = started => {} }
     }
     let mut record = folder.record().expect("a record");
-    record.supervisor = Process { pid: u32::MAX, start: 1 };
+    record.supervisor = Process { pid: u32::MAX, start: 1, space: None };
     folder.keep(&record).expect("kept");
     while folder.stage(&record, stage.open.machine.as_ref()) == RunStage::Running {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
@@ -393,6 +393,30 @@ async fn a_run_whose_process_is_gone_is_ended_and_has_a_result() {
     let result: Value = serde_json::from_slice(&folder.read("result.json").expect("a result")).expect("JSON");
     assert_eq!(result["structured"]["events"][1]["text"], "hello");
     assert!(result["notes"].to_string().contains("was killed"));
+}
+
+#[tokio::test]
+async fn a_run_of_another_namespace_is_left_alone_while_its_process_works_on_it() {
+    let stage = Stage::new("echo answer done");
+    let begun = begin::begin(&stage.context, &stage.open, stage.request()).await.expect("begun");
+    let (mut folder, id) = (begun.folder.clone(), begun.record.id);
+    let mut record = folder.record().expect("a record");
+    let own = record.supervisor.space.expect("a place");
+    let space = Some(ProcessSpace { namespace: own.namespace + 1, ..own });
+    // Numbers that name living processes here.
+    record.supervisor = Process { space, ..record.supervisor };
+    folder.keep(&record).expect("kept");
+    let settled = async || {
+        settle::settle(&stage.context, &stage.open, &stage.runs()).await;
+        stage.runs().load(id).expect("a run").1.ended
+    };
+    assert_eq!(settled().await, None, "its process works on it");
+    // Its process ends.
+    drop(begun);
+    folder = stage.runs().folder(id);
+    assert_eq!(folder.stage(&record, stage.open.machine.as_ref()), RunStage::Abandoned);
+    let end = settled().await.expect("it has ended");
+    assert!(!end.ok, "{end:?}");
 }
 
 #[tokio::test]

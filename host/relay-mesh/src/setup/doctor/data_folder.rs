@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use mesh::ports::harness::{Finding, Severity};
 use store::Key;
 
+use crate::config::{Origin, Setting};
+use crate::owner;
+
 use super::checked_logs::{self, CheckedLogs, Depth, is_log};
 use super::{broken, fine, shown};
 
@@ -27,6 +30,46 @@ pub(crate) fn prove(folder: &Path, nonce: &str) -> Vec<Finding> {
         Err(error) => return vec![unreadable(folder, &error)],
     };
     vec![privacy(folder, about.uid(), about.mode(), rustix::process::getuid().as_raw()), round_trip(folder, nonce)]
+}
+
+/// Which folder is used, and default folders beside it that are not.
+pub(crate) fn place(used: &Setting<PathBuf>, unused: &[PathBuf]) -> Vec<Finding> {
+    let path = used.value.display();
+    let mut findings = vec![fine(match &used.origin {
+        Origin::Default => format!("{path} is used, the default"),
+        origin => format!("{path} is used, by the {origin}"),
+    })];
+    findings.extend(unused.iter().map(|other| Finding {
+        severity: Severity::Warning,
+        what: format!("{} is there too and is not used", other.display()),
+        fix: Some(format!(
+            "move what you need by `relay-mesh store copy files:{} files:{path}`, and remove it",
+            other.display()
+        )),
+    }));
+    findings
+}
+
+/// Files of the folder that belong to another user, who was root perhaps: this user cannot read them.
+pub(crate) fn owners(root: &Path, us: u32) -> Option<Finding> {
+    let (mut count, mut first) = (0_usize, None);
+    let _unreadable = each_file(root, &mut |path, _| {
+        if is_foreign(path, us) {
+            count += 1;
+            first.get_or_insert_with(|| path.to_owned());
+        }
+    });
+    let first = first?;
+    let owner = fs::symlink_metadata(&first).map_or(0, |found| found.uid());
+    let (path, first) = (root.display(), first.display());
+    Some(broken(
+        format!("{count} files in {path} belong to another user and are passed over, such as {first} of user {owner}"),
+        format!("sudo chown -R {us} {path}"),
+    ))
+}
+
+fn is_foreign(path: &Path, us: u32) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.uid() != us)
 }
 
 /// Free space on the folder's disk.
@@ -68,9 +111,13 @@ pub(crate) enum Mending {
 pub(crate) fn damage(root: &Path, mending: Mending, depth: Depth) -> Vec<Finding> {
     let mut damaged = Vec::new();
     let (mut logs, mut values) = (Vec::new(), 0);
+    let us = owner::us();
+    damaged.extend(owners(root, us));
     each_file(root, &mut |path, is_folder| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if !is_folder && is_log(name) {
+        if is_foreign(path, us) && us != 0 {
+            // Its owner reads it, and setting it aside would lose it.
+        } else if !is_folder && is_log(name) {
             logs.push(path.to_owned());
         } else if name.ends_with(".json") && is_value(root, path) {
             match value(path, is_folder) {
@@ -246,7 +293,7 @@ fn privacy(folder: &Path, owner: u32, mode: u32, us: u32) -> Finding {
     let path = folder.display();
     let others = mode & 0o077;
     if owner != us {
-        broken(format!("{path} belongs to user {owner} and not to you"), format!("chown -R {us} {path}"))
+        broken(format!("{path} belongs to user {owner} and not to you"), format!("sudo chown -R {us} {path}"))
     } else if others != 0 {
         let what = format!("{path} is open to other users (mode {:o})", mode & 0o777);
         Finding { severity: Severity::Warning, what, fix: Some(format!("chmod 700 {path}")) }

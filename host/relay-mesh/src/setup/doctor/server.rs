@@ -1,13 +1,18 @@
-//! Asks the long-lived server for its health, at the address that MCP clients use.
+//! Asks the long-lived server at an address for a proof that it is this data folder's, before anything that it says is
+//! believed.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mesh::ports::harness::Finding;
+use mcp::http::identity::{IDENTITY, proves};
+use mesh::ports::harness::{Finding, Severity};
+use mesh::ports::machine::Machine;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{broken, fine, shown};
+use crate::server::{ServerError, token};
 
 /// Timeout for a server on the same machine.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -16,8 +21,10 @@ const LONGEST_ANSWER: u64 = 64 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// It reported that it is healthy, after this time.
-    Well(Duration),
+    /// It proved that it knows this folder's token, after this time.
+    Ours(Duration),
+    /// It answers as a relay-mesh server does, and does not prove that it is this folder's.
+    NotOurs,
     /// No process listens there.
     Silence,
     /// This machine cannot reach the address.
@@ -26,8 +33,15 @@ pub(crate) enum Heard {
     Strange(String),
 }
 
-/// Asks `/healthz` at an address such as `127.0.0.1:7423`.
-pub(crate) async fn ask(address: &str) -> Heard {
+/// Asks what listens at an address for its proof that it is this data folder's server.
+pub(crate) async fn ask_for_proof(address: &str, dir: &Path, machine: &dyn Machine) -> Result<Heard, ServerError> {
+    let nonce: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = token::existing(dir)?;
+    Ok(ask(address, token.as_deref(), &nonce).await)
+}
+
+/// Asks at an address such as `127.0.0.1:7423`, and never sends the token there. `nonce` is random.
+async fn ask(address: &str, token: Option<&str>, nonce: &str) -> Heard {
     let began = Instant::now();
     let stream = match timeout(PATIENCE, TcpStream::connect(address)).await {
         Ok(Ok(stream)) => stream,
@@ -36,20 +50,69 @@ pub(crate) async fn ask(address: &str) -> Heard {
         Ok(Err(error)) => return Heard::NoWay(error.to_string()),
         Err(_) => return Heard::Strange("it does not accept the connection".to_owned()),
     };
-    match timeout(PATIENCE, exchange(stream, address)).await {
-        Ok(Ok(answer)) => understand(&answer, began.elapsed()),
-        Ok(Err(error)) => Heard::Strange(error.to_string()),
-        Err(_) => Heard::Strange(format!("it does not answer within {}", shown(PATIENCE))),
+    // As the other end sees it: the server proves itself for the address at which it was reached.
+    let Ok(reached) = stream.peer_addr() else { return Heard::Strange("it ended the connection".to_owned()) };
+    let answer = match timeout(PATIENCE, exchange(stream, address, &format!("{IDENTITY}{nonce}"))).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => return Heard::Strange(error.to_string()),
+        Err(_) => return Heard::Strange(format!("it does not answer within {}", shown(PATIENCE))),
+    };
+    let proof = is_ok(&answer).then(|| proof_in(&answer)).flatten();
+    if proof.zip(token).is_some_and(|(proof, token)| proves(token, reached, nonce, &proof)) {
+        return Heard::Ours(began.elapsed());
+    }
+    // An earlier version of ours knows no such question.
+    match health(address).await {
+        Some(answer) if is_ok(&answer) && answer.contains(r#""name":"relay-mesh""#) => Heard::NotOurs,
+        _ => Heard::Strange(format!("`{}`", answer.lines().next().unwrap_or_default().trim_end().escape_debug())),
     }
 }
 
-/// The finding. No server is fine: only HTTP needs one.
+async fn health(address: &str) -> Option<String> {
+    let stream = timeout(PATIENCE, TcpStream::connect(address)).await.ok()?.ok()?;
+    timeout(PATIENCE, exchange(stream, address, "/healthz")).await.ok()?.ok()
+}
+
+/// What is to be said of the server that this folder's record names, and that of the address which the settings name.
+pub(crate) fn of_record(running: &str, set: &str, heard: &Heard) -> Finding {
+    let instead = if running == set { String::new() } else { format!(", and not at {set} as the settings say") };
+    match heard {
+        Heard::Ours(took) => {
+            fine(format!("the server of this data folder runs at {running}{instead}; it answered in {}", shown(*took)))
+        }
+        Heard::Silence => broken(
+            format!("the server of this data folder runs, and does not listen at {running}"),
+            "start it again: `relay-mesh down`, then `relay-mesh up`",
+        ),
+        Heard::NotOurs => broken(
+            format!("what listens at {running} does not prove that it is the server of this data folder"),
+            "if the server is of an earlier version, `relay-mesh down` and `relay-mesh up` replace it; else another \
+             user's server has its port: choose another address by `http.listen` in the configuration",
+        ),
+        Heard::NoWay(_) | Heard::Strange(_) => finding(running, heard),
+    }
+}
+
+/// The finding if this folder's record names no running server. No server is fine: only HTTP needs one.
 pub(crate) fn finding(address: &str, heard: &Heard) -> Finding {
     match heard {
-        Heard::Well(took) => fine(format!("the server at {address} is well and answered in {}", shown(*took))),
-        Heard::Silence => {
-            fine(format!("no server runs at {address}; only clients over HTTP need one (`relay-mesh up`)"))
-        }
+        Heard::Ours(took) => fine(format!("the server at {address} is well and answered in {}", shown(*took))),
+        Heard::NotOurs => Finding {
+            severity: Severity::Warning,
+            what: format!(
+                "this data folder has no running server, and the one at {address} is another folder's or another user's"
+            ),
+            fix: Some(
+                "clients that are set up for this address would show it your token: choose another address by \
+                 `http.listen` in the configuration, and install them again; `relay-mesh token` prints the token only \
+                 if the server is yours"
+                    .to_owned(),
+            ),
+        },
+        Heard::Silence => fine(format!(
+            "no server of this data folder runs, and none at {address}; only clients over HTTP need one \
+             (`relay-mesh up`)"
+        )),
         Heard::NoWay(why) => broken(
             format!("this machine does not reach {address}, where a server would listen: {why}"),
             "look at its network: is the loopback interface up (`ip link show lo`), or does `http.listen` in the \
@@ -62,62 +125,114 @@ pub(crate) fn finding(address: &str, heard: &Heard) -> Finding {
     }
 }
 
-async fn exchange(mut stream: TcpStream, address: &str) -> std::io::Result<String> {
-    let request = format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+async fn exchange(mut stream: TcpStream, address: &str, path: &str) -> std::io::Result<String> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = Vec::new();
     stream.take(LONGEST_ANSWER).read_to_end(&mut answer).await?;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-fn understand(answer: &str, took: Duration) -> Heard {
-    let status = answer.lines().next().unwrap_or_default().trim_end();
-    let ok = status.starts_with("HTTP/1.1 200") || status.starts_with("HTTP/1.0 200");
-    if ok { Heard::Well(took) } else { Heard::Strange(format!("`{}`", status.escape_debug())) }
+fn is_ok(answer: &str) -> bool {
+    answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.0 200")
+}
+
+/// The proof in an answer's body.
+fn proof_in(answer: &str) -> Option<String> {
+    let (_, body) = answer.split_once("\r\n\r\n")?;
+    let told: serde_json::Value = serde_json::from_str(body.trim()).ok()?;
+    Some(told["proof"].as_str()?.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
-    use mesh::ports::harness::Severity;
+    use std::net::SocketAddr;
+    use std::sync::{Arc, Mutex};
+
+    use mcp::http::identity::proof;
     use tokio::net::TcpListener;
 
     use super::*;
 
-    async fn check(reply: &'static str, severity: Severity, expected: &str) {
+    const TOKEN: &str = "a-token";
+    const NONCE: &str = "0123456789abcdef";
+
+    /// Listens, and answers each request by its path and the address at which it came. Returns what it was sent.
+    async fn check(answer: fn(&str, SocketAddr) -> String, expected: impl Fn(&Heard) -> bool) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("an address").to_string();
+        let address = listener.local_addr().expect("an address");
+        let sent = Arc::new(Mutex::new(String::new()));
+        let noted = Arc::clone(&sent);
         let server = tokio::spawn(async move {
-            let (mut stream, _) = listener.accept().await.expect("a caller");
-            let mut request = [0; 1024];
-            let _read = stream.read(&mut request).await.expect("a request");
-            stream.write_all(reply.as_bytes()).await.expect("written");
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = [0; 1024];
+                let read = stream.read(&mut request).await.expect("a request");
+                let request = String::from_utf8_lossy(&request[..read]).into_owned();
+                noted.lock().expect("a lock").push_str(&request);
+                let path = request.split(' ').nth(1).unwrap_or_default();
+                stream.write_all(answer(path, address).as_bytes()).await.expect("written");
+            }
         });
-        let found = finding(&address, &ask(&address).await);
-        server.await.expect("the server ended");
-        assert_eq!(found.severity, severity, "{}", found.what);
-        assert!(found.what.contains(expected), "{}", found.what);
+        let heard = ask(&address.to_string(), Some(TOKEN), NONCE).await;
+        assert!(expected(&heard), "{heard:?}");
+        server.abort();
+        let sent = sent.lock().expect("a lock").clone();
+        sent
+    }
+
+    fn ok(body: &str) -> String {
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+    }
+
+    fn nowhere() -> String {
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned()
+    }
+
+    fn proven(token: &str, at: SocketAddr) -> String {
+        ok(&format!(r#"{{"name":"relay-mesh","proof":"{}"}}"#, proof(token, at, NONCE).expect("a proof")))
     }
 
     #[tokio::test]
-    async fn a_host_is_believed_when_it_says_that_it_is_well() {
-        check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", Severity::Ok, "is well").await;
-        check("HTTP/1.1 404 Not ScopeSurvey\r\n\r\n", Severity::Broken, "404").await;
-        check("220 mail.example ESMTP\r\n", Severity::Broken, "220 mail").await;
-        check("", Severity::Broken, "does not answer").await;
+    async fn only_who_knows_the_token_and_listens_there_is_believed() {
+        check(|_, at| proven(TOKEN, at), |heard| matches!(heard, Heard::Ours(_))).await;
+        let another_users = |path: &str, at: SocketAddr| match path {
+            "/healthz" => ok(r#"{"name":"relay-mesh","version":"0.1.0"}"#),
+            _ => proven("another-token", at),
+        };
+        let sent = check(another_users, |heard| *heard == Heard::NotOurs).await;
+        assert!(!sent.contains(TOKEN), "it was shown the token: {sent}");
+        let an_earlier_version = |path: &str, _: SocketAddr| match path {
+            "/healthz" => ok(r#"{"name":"relay-mesh","version":"0.1.0"}"#),
+            _ => nowhere(),
+        };
+        check(an_earlier_version, |heard| *heard == Heard::NotOurs).await;
+        check(|_, _| nowhere(), |heard| matches!(heard, Heard::Strange(why) if why.contains("404"))).await;
+        check(|_, _| "220 mail.example ESMTP\r\n".to_owned(), |heard| matches!(heard, Heard::Strange(_))).await;
+        check(|_, _| String::new(), |heard| matches!(heard, Heard::Strange(_))).await;
     }
 
     #[test]
-    fn an_address_that_cannot_be_reached_is_nobodys() {
-        let found = finding("127.0.0.1:7423", &Heard::NoWay("Network is unreachable (os error 101)".to_owned()));
-        assert_eq!(found.severity, Severity::Broken);
-        assert!(found.what.starts_with("this machine does not reach 127.0.0.1:7423"), "{}", found.what);
+    fn what_is_said_of_a_server_names_whose_it_is() {
+        let (running, set) = ("127.0.0.1:7500", "127.0.0.1:7423");
+        let ours = Heard::Ours(Duration::from_millis(3));
+        let check = |found: Finding, severity: Severity, says: &str| {
+            assert_eq!(found.severity, severity, "{}", found.what);
+            assert!(found.what.contains(says), "{}", found.what);
+        };
+        check(of_record(running, set, &ours), Severity::Ok, "runs at 127.0.0.1:7500, and not at 127.0.0.1:7423");
+        check(of_record(set, set, &ours), Severity::Ok, "runs at 127.0.0.1:7423; it answered");
+        check(of_record(running, set, &Heard::NotOurs), Severity::Broken, "does not prove");
+        check(of_record(running, set, &Heard::Silence), Severity::Broken, "does not listen at 127.0.0.1:7500");
+        check(finding(set, &Heard::NotOurs), Severity::Warning, "another user's");
+        let unreachable = Heard::NoWay("Network is unreachable (os error 101)".to_owned());
+        check(finding(set, &unreachable), Severity::Broken, "this machine does not reach 127.0.0.1:7423");
     }
 
     #[tokio::test]
     async fn no_host_is_no_fault() {
         let free =
             TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address").to_string();
-        let heard = ask(&free).await;
+        let heard = ask(&free, Some(TOKEN), NONCE).await;
         assert_eq!(heard, Heard::Silence);
         assert_eq!(finding(&free, &heard).severity, Severity::Ok);
     }

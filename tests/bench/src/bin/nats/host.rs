@@ -101,11 +101,11 @@ impl Machine for BenchMachine {
     }
 
     fn process(&self, pid: u32) -> Option<Process> {
-        Some(Process { pid, start: 0 })
+        Some(Process { pid, start: 0, space: None })
     }
 
     fn this_process(&self) -> Process {
-        Process { pid: std::process::id(), start: 0 }
+        Process { pid: std::process::id(), start: 0, space: None }
     }
 
     fn name(&self) -> &str {
