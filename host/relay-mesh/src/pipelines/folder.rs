@@ -71,8 +71,7 @@ impl Pipelines {
     pub(crate) async fn delete_old(&self, git: &Git, before: Instant, machine: &dyn Machine) {
         for folder in self.ids().into_iter().filter(|id| id.made() < before).map(|id| self.folder(id)) {
             let Ok(record) = folder.record() else { continue };
-            let is_worked_on = alive::is_worked_on(&folder.files.root, record.supervisor, machine);
-            if is_worked_on || !changes::remove_if_clean(git, &record.workplace).await {
+            if folder.is_worked_on(&record, machine) || !changes::remove_if_clean(git, &record.workplace).await {
                 continue;
             }
             if let Err(error) = fs::remove_dir_all(&folder.files.root) {
@@ -89,6 +88,11 @@ impl PipelineFolder {
 
     pub(crate) fn record(&self) -> Result<PipelineRecord, RunsError> {
         self.files.value(RECORD)
+    }
+
+    /// Whether the process still lives that works on it.
+    pub(crate) fn is_worked_on(&self, record: &PipelineRecord, machine: &dyn Machine) -> bool {
+        record.ended.is_none() && alive::is_worked_on(&self.files.root, record.supervisor, machine)
     }
 
     pub(crate) fn keep(&self, record: &PipelineRecord) -> Result<(), RunsError> {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use mesh::ports::machine::Machine as _;
 use mesh::reviews::{PipelineRecord, StepKind};
 
 use super::PipelineFolder;
@@ -30,7 +29,7 @@ pub(crate) async fn stop(
     let deadline = tokio::time::Instant::now() + RESULT;
     loop {
         let record = folder.record()?;
-        if record.ended.is_some() || !open.machine.lives(record.supervisor) {
+        if record.ended.is_some() || !folder.is_worked_on(&record, open.machine.as_ref()) {
             return Ok(record);
         }
         if tokio::time::Instant::now() > deadline {

@@ -88,7 +88,7 @@ impl HarnessServerRecord {
     }
 
     pub(crate) fn runs(&self, machine: &dyn Machine) -> bool {
-        self.machine == machine.name() && machine.lives(self.process)
+        self.machine == machine.name() && !machine.has_ended(self.process)
     }
 
     /// Whether something takes connections at its port.

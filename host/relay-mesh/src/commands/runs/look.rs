@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::io::{BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::time::Duration;
 
-use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::RunEvent;
 use mesh::runs::{RunId, RunStage};
 
@@ -47,10 +46,13 @@ pub(super) async fn list(last: usize, context: &Context) -> Result<Exit, Command
                 }
                 folder.record().map(|record| shape.reviews.push(ReviewLine::of(&record)))
             }
-            Listed::Pipeline(id) => pipelines
-                .folder(id)
-                .record()
-                .map(|record| shape.pipelines.push(PipelineLine::of(&record, open.machine.lives(record.supervisor)))),
+            Listed::Pipeline(id) => {
+                let folder = pipelines.folder(id);
+                folder.record().map(|record| {
+                    let is_worked_on = folder.is_worked_on(&record, open.machine.as_ref());
+                    shape.pipelines.push(PipelineLine::of(&record, is_worked_on));
+                })
+            }
         };
         shown += usize::from(is_shown.is_ok());
     }
@@ -79,7 +81,10 @@ pub(super) async fn show(id: &str, context: &Context) -> Result<Exit, CommandErr
         }
         Kept::Pipeline(folder, record) => match record.ended {
             Some(_) => context.printer.show(&PipelineShape(folder.result()?))?,
-            None => context.printer.show(&PipelineLine::of(&record, open.machine.lives(record.supervisor)))?,
+            None => {
+                let is_worked_on = folder.is_worked_on(&record, open.machine.as_ref());
+                context.printer.show(&PipelineLine::of(&record, is_worked_on))?;
+            }
         },
     }
     Ok(Exit::Success)
@@ -110,7 +115,7 @@ pub(super) async fn follow(id: &str, context: &Context) -> Result<Exit, CommandE
             }
             Kept::Pipeline(folder, _) => {
                 let record = folder.record()?;
-                let is_over = record.ended.is_some() || !open.machine.lives(record.supervisor);
+                let is_over = record.ended.is_some() || !folder.is_worked_on(&record, open.machine.as_ref());
                 let exit =
                     if record.ended.is_some() && record.failure().is_none() { Exit::Success } else { Exit::Failure };
                 (kept::runs_of(data, &record), is_over.then_some(exit))

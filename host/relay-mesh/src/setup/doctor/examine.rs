@@ -137,7 +137,7 @@ async fn serverless(open: &Open, harness: &str) -> Result<Vec<SessionRecord>, Co
     let records = sessions.into_iter().map(|session| session.record);
     let of_harness = records.filter(|record| record.session.harness == harness && record.parent.is_none());
     let has_none = |record: &SessionRecord| {
-        let process = record.process.filter(|process| open.machine.lives(*process));
+        let process = record.process.filter(|process| open.machine.runs(*process));
         now.since(record.first_seen) > STARTS_WITHIN
             && process.is_some_and(|process| processes::runs_below(process.pid, "relay-mesh", "mcp") == Some(false))
     };
@@ -239,7 +239,7 @@ mod tests {
         let record = HarnessServerRecord {
             harness: "toad".to_owned(),
             title: "Toad".to_owned(),
-            process: mesh::ports::machine::Process { pid: 1, start: 1 },
+            process: mesh::ports::machine::Process { pid: 1, start: 1, space: None },
             pid: 2,
             machine: "here".to_owned(),
             port: 4096,
