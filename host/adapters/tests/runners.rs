@@ -38,7 +38,9 @@ impl Scene<'_> {
             store: Arc::new(MemoryStore::new()),
             machine: Arc::new(still::Still),
             cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("runners-cache"),
+            compiler: adapters::Compiler::InThisProcess,
             installs: self.stage.folder.join("installs"),
+            rates: None,
             installed: None,
             plugin_folders: Vec::new(),
             surroundings: Surroundings {

@@ -78,7 +78,7 @@ const OWN_FILE: &[Template] = templates!("own-file":
 );
 
 /// The WIT files, for languages that have no sdk.
-const WIT: &[Template] = &[
+pub(super) const WIT: &[Template] = &[
     Template { path: "wit/adapter.wit", text: include_str!("../../../../../wit/v0.1/adapter.wit") },
     Template { path: "wit/host.wit", text: include_str!("../../../../../wit/v0.1/host.wit") },
     Template { path: "wit/types.wit", text: include_str!("../../../../../wit/v0.1/types.wit") },
