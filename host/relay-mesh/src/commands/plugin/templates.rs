@@ -95,13 +95,13 @@ pub(super) fn of(language: Language) -> impl Iterator<Item = &'static Template> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
     use super::*;
 
-    fn files_in(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+    pub(in super::super) fn files_in(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).expect("a folder of templates") {
             let entry = entry.expect("a folder of templates");
             let path = format!("{prefix}{}", entry.file_name().to_string_lossy());

@@ -107,20 +107,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
+    use super::super::templates::tests::files_in;
     use super::*;
-
-    fn files_in(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
-        for entry in std::fs::read_dir(folder).expect("a folder of the sdk") {
-            let entry = entry.expect("a folder of the sdk");
-            let path = format!("{prefix}{}", entry.file_name().to_string_lossy());
-            match entry.path().is_dir() {
-                true => files_in(&entry.path(), &format!("{path}/"), found),
-                false => {
-                    found.insert(path);
-                }
-            }
-        }
-    }
 
     #[test]
     fn every_file_of_the_sdk_is_written() {
