@@ -135,7 +135,7 @@ pub(crate) fn load(
         return Ok((component, Compilation::Cached));
     }
     let bytes = readable(bytes)?;
-    match compiler.into_cache((cache, digest, engine), &entry, lock, &bytes, attempt) {
+    match compiler.fill_cache((cache, digest, engine), &entry, lock, &bytes, attempt) {
         Ok(()) => match entry.load(machinery) {
             Some(component) => Ok((component, Compilation::Fresh)),
             // Deleted since it was written.

@@ -182,7 +182,7 @@ impl Compiler {
     }
 
     /// Compiles a component into its place in the cache, whose lock this process holds.
-    pub(crate) fn into_cache(
+    pub(crate) fn fill_cache(
         &self,
         (cache, digest, engine): (&std::path::Path, &Digest, u64),
         entry: &Entry,
