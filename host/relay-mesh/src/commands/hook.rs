@@ -63,11 +63,11 @@ pub(crate) fn never_break_the_harness(args: &Args) {
         // Now, and not only at the end: a harness that waits less than it said kills this process before that.
         let goes_on = go_on();
         std::thread::sleep(timeout.saturating_sub(soon));
-        // Nobody comes back to end what adapters started.
-        processes::end_groups();
         let seconds = timeout.as_secs();
         let words = format!("relay-mesh: the hook took longer than {seconds} s and was given up{goes_on}");
         render::last_words(&words);
+        // Nobody comes back to end what adapters started.
+        processes::end_groups();
         std::process::exit(0);
     });
     if let Err(error) = started {
