@@ -10,11 +10,8 @@ use test_support::{Outcome, Program, Stage, search_path};
 fn the_guide_ends_with_an_adapter_that_is_tested_and_installed() {
     let stage = stage();
     let target = stage.build_folder().join("components");
-    // The packaged sdk stands in for the published one, because nothing is published yet; its build is kept under the
-    // name that the guide uses.
-    let author = Author::new(&stage)
-        .with("RELAY_MESH_SDK", &stage.published_sdk().display().to_string())
-        .with("CARGO_TARGET_DIR", &target.display().to_string());
+    // The build is kept under the name that the guide uses. The sdk is the one that `plugin new` writes.
+    let author = Author::new(&stage).with("CARGO_TARGET_DIR", &target.display().to_string());
     let script =
         shell_blocks(&read("docs/adapters.md")).replace("cd toad\n", "cd toad; ln -s \"$CARGO_TARGET_DIR\" target\n");
     // One shell, because the guide changes folders.
@@ -29,6 +26,21 @@ fn the_guide_ends_with_an_adapter_that_is_tested_and_installed() {
     let settings = stage.folder.join("work/a-project/.toad/settings.json");
     let settings = std::fs::read_to_string(&settings).unwrap_or_else(|error| panic!("{settings:?}: {error}"));
     assert!(settings.contains("hook toad turn-end"), "its harness is set up: {settings}");
+}
+
+#[test]
+fn the_sdk_that_a_new_repository_gets_is_the_one_that_would_be_published() {
+    let stage = stage();
+    let author = Author::new(&stage);
+    succeeded(&author.run(&[&stage.binary().display().to_string(), "plugin", "new", "toad"]));
+    let (published, vendored) = (stage.published_sdk(), author.folder.join("toad/sdk"));
+    let files = stage.tree(&vendored);
+    assert!(files.len() > 40, "{files:?}");
+    for file in files.keys().filter(|file| file.is_file() && !file.ends_with("Cargo.toml")) {
+        let name = file.strip_prefix(&vendored).expect("below it");
+        let read = |folder: &Path| std::fs::read(folder.join(name)).unwrap_or_else(|error| panic!("{name:?}: {error}"));
+        assert_eq!(read(&vendored), read(&published), "{name:?}");
+    }
 }
 
 #[test]

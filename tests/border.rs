@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 use test_support::components::{component, manifest, ship};
-use test_support::{Host, Outcome, Stage};
+use test_support::{Host, Outcome, Program, Stage, wait_for};
+
+#[path = "hostile/burden.rs"]
+mod burden;
 
 /// The polite adapter is certain of each session that it is asked about.
 #[test]
@@ -50,6 +53,104 @@ fn what_an_installed_adapter_matches_stays_its_own() {
     assert_eq!(harness_of(&stage, &host, "polite-client", "bob"), "polite");
     assert_eq!(run(&stage, &["plugin", "grant", "hostile", "clients.polite-client"]).code, Some(0));
     assert_eq!(harness_of(&stage, &host, "polite-client", "carol"), "polite", "the owner goes first");
+}
+
+/// A user is asked by the manifest alone: what is a burden to compile costs nothing before they agree, and then ends at
+/// its limits, here those of the shell.
+#[test]
+fn nothing_is_compiled_before_the_user_agrees_and_then_within_limits() {
+    let stage = stage();
+    let cache = stage.folder.join("cache-of-its-own");
+    let path = burdensome(&stage);
+    let run = |arguments: &[&str]| {
+        let limited = ["-c", "ulimit -t 2; exec \"$0\" \"$@\""];
+        let binary = stage.binary().display().to_string();
+        let line = [&limited[..], &[binary.as_str()], arguments].concat();
+        let program = Program::new("sh").args(line).envs(stage.environment()).within(&stage.project);
+        program.env("XDG_CACHE_HOME", &cache).run()
+    };
+    let inspected = run(&["plugin", "inspect", &path]);
+    assert_eq!(inspected.code, Some(0), "{}", inspected.stderr);
+    assert!(inspected.stdout.contains("not compiled yet"), "{}", inspected.stdout);
+    let unasked = run(&["plugin", "install", &path]);
+    assert_eq!(unasked.code, Some(4), "{}", unasked.stderr);
+    assert!(unasked.stdout.contains("it asks to be able to"), "{}", unasked.stdout);
+    let compiled = || std::fs::read_dir(cache.join("relay-mesh/adapters")).map_or(0, Iterator::count);
+    assert_eq!(compiled(), 0, "nothing was begun");
+    let refused = run(&["plugin", "install", &path, "--yes", "--grant", "state"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    for words in ["is no adapter", "compiling it takes more than", "hint: "] {
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+    assert_eq!(compiled(), 0, "nothing is left");
+    assert!(!stage.data.join("plugins/polite.json").exists());
+}
+
+/// Who is tried out ends with the command that tries it; what a hook needs is compiled although the hook is killed.
+#[test]
+fn who_compiles_ends_with_an_install_and_outlives_a_hook() {
+    let stage = stage();
+    let cache = stage.folder.join("cache-of-its-own");
+    let compiles = || compilers(&cache.display().to_string());
+    let start =
+        |arguments: &[&str]| stage.relay(arguments).env("XDG_CACHE_HOME", &cache).start(&stage.folder.join("log"));
+    let path = burdensome(&stage);
+    let mut install = start(&["plugin", "install", &path, "--yes", "--grant", "state"]);
+    wait_for("it is being compiled", || (compiles() == 1).then_some(()));
+    install.kill();
+    wait_for("it is not compiled any more", || (compiles() == 0).then_some(()));
+    let mut hook = start(&["hook", "claude-code", "Stop"]);
+    drop(hook.child.stdin.take());
+    wait_for("its adapter is being compiled", || (compiles() == 1).then_some(()));
+    hook.kill();
+    let kept = || {
+        let files = std::fs::read_dir(cache.join("relay-mesh/adapters")).into_iter().flatten().flatten();
+        files.filter(|file| file.path().extension().is_some_and(|extension| extension == "cwasm")).count()
+    };
+    wait_for("it is there for the next hook", || (kept() == 1).then_some(()));
+    wait_for("nobody compiles any more", || (compiles() == 0).then_some(()));
+}
+
+/// A hook whose time is up ends what its adapter started: in its group, in a session of its own, and without a parent.
+#[test]
+fn what_a_hook_started_ends_when_its_time_is_up() {
+    let stage = stage();
+    let started = "sleep 40 & setsid sleep 40 & (setsid sleep 40 >/dev/null 2>&1 &); touch started; wait";
+    let text = manifest("hostile").replace("cat; echo $0", started);
+    let path = ship(&stage.folder.join("hostile"), "hostile", &built("hostile"), &text).display().to_string();
+    let grants = "state,programs.echo,answers.context,answers.own-words";
+    let installed = run(&stage, &["plugin", "install", &path, "--yes", "--grant", grants]);
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let cache = format!("{}/cache", env!("CARGO_TARGET_TMPDIR"));
+    let hook = stage.relay(&["hook", "hostile", "answer:program echo word"]).env("XDG_CACHE_HOME", cache);
+    let outcome = hook.input("session").run();
+    assert!(outcome.stderr.contains("took longer than 5 s and was given up"), "{outcome:?}");
+    assert!(stage.home.join("started").exists(), "it was started: {outcome:?}");
+    let home = stage.home.canonicalize().expect("a home");
+    let left = || {
+        let all = std::fs::read_dir("/proc").expect("a list").flatten().map(|entry| entry.path());
+        all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == home)).count()
+    };
+    // A killed process may still wait for whoever adopted it.
+    wait_for("nothing of it is left", || (left() == 0).then_some(()));
+}
+
+/// How many processes compile into this cache.
+fn compilers(cache: &str) -> usize {
+    let all = std::fs::read_dir("/proc").expect("a list").flatten();
+    let words = all.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    words
+        .filter(|words| {
+            let words = String::from_utf8_lossy(words);
+            words.contains("compile-component") && words.contains(cache)
+        })
+        .count()
+}
+
+/// A folder with a component that takes minutes to compile, under the manifest of the polite adapter.
+fn burdensome(stage: &Stage) -> String {
+    let folder = stage.folder.join("burden");
+    ship(&folder, "polite", &burden::component(800, 800), &manifest("polite")).display().to_string()
 }
 
 /// The harness to which the server counts an agent of this client.

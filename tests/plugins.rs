@@ -275,7 +275,7 @@ fn of_installs_at_once_one_is_done_and_nothing_is_half() {
     let stage = stage();
     let paths: Vec<String> = (0..4).map(|number| polite(&stage, &format!("1.0.{number}"), "")).collect();
     // Compiled beforehand, so that the installs run at the same time, not the compilations.
-    json_of(&stage, &["plugin", "inspect", &paths[0]], 0);
+    json_of(&self::stage(), &["plugin", "install", &paths[0], "--yes", "--grant", "state"], 0);
     let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
         let stage = &stage;
         let at_once = paths

@@ -13,6 +13,7 @@ use store::Store;
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::adapter::Adapter;
+use crate::compiling::Compiler;
 use crate::engine::Machinery;
 use crate::faults::Faults;
 use crate::grants::{Consents, Given, Grants};
@@ -32,8 +33,13 @@ pub struct Settings {
     pub cache: PathBuf,
     /// The folder that is used if nothing can be kept in that one.
     pub cache_aside: Option<PathBuf>,
+    /// Who compiles them.
+    pub compiler: Compiler,
     /// The folder of the install journals. Created on demand.
     pub installs: PathBuf,
+    /// The folder in which all processes together count how often adapters use host functions. None if each counts for
+    /// itself, as each does for built-in adapters. Created on demand.
+    pub rates: Option<PathBuf>,
     /// Adapters that the user installed. None if this program manages none.
     pub installed: Option<Arc<InstalledAdapters>>,
     /// Folders with further adapters that are not installed.
@@ -106,9 +112,24 @@ impl Adapters {
         }
     }
 
-    /// An adapter's manifest and grants, without loading it.
+    /// The same, also if the user has disabled it: what it has set up can still be taken out.
+    pub async fn adapter_even_disabled(&self, name: &str) -> Result<Option<Arc<Adapter>>, HarnessError> {
+        match self.resolve_even_disabled(name)? {
+            Some(candidate) => self.load(&candidate).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn resolve_even_disabled(&self, name: &str) -> Result<Option<Arc<Candidate>>, HarnessError> {
+        match self.resolve(name)? {
+            Some(found) => Ok(Some(found)),
+            None => self.resolve_any(name),
+        }
+    }
+
+    /// An adapter's manifest and grants, without loading it; also of one that is disabled.
     pub fn describe(&self, name: &str) -> Result<Option<(Manifest, Grants)>, HarnessError> {
-        Ok(self.resolve(name)?.map(|candidate| (candidate.manifest.clone(), self.grants(&candidate))))
+        Ok(self.resolve_even_disabled(name)?.map(|candidate| (candidate.manifest.clone(), self.grants(&candidate))))
     }
 
     /// Home, project and variables, which fill the paths of manifests.

@@ -14,11 +14,15 @@ use std::time::Duration;
 
 use wasmtime::component::Component;
 
+use crate::compiling::{Attempt, Compiler, Waiting};
 use crate::digest::Digest;
-use crate::engine::{Machinery, compile};
+use crate::engine::Machinery;
 
 /// How long compiled code is kept after it was written.
 const LONGEST_KEPT: Duration = Duration::from_secs(60 * 24 * 60 * 60);
+
+/// How long a file is being written at most.
+const LONGEST_WRITTEN: Duration = Duration::from_secs(60 * 60);
 
 /// Where a loaded component's machine code came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,11 +57,38 @@ pub(crate) enum LoadError {
     /// Freshly compiled code cannot be loaded: a defect of this program.
     #[error("what was compiled cannot be loaded: {0}")]
     Unloadable(String),
+    /// Compiling it takes more than it may.
+    #[error("{0}")]
+    OverLimit(String),
+    /// It was begun to be compiled often enough.
+    #[error("it could not be compiled: {why}; once `{note}` is deleted, it is tried again")]
+    GivenUp { why: String, note: PathBuf },
+    /// The process that compiles could not be started.
+    #[error("the process that compiles it could not be started")]
+    Unstarted(#[source] std::io::Error),
+    /// The process that compiles was ended.
+    #[error("the process that compiles it broke off: {0}")]
+    BrokenOff(String),
+    /// It was compiled, and cannot be put into the cache.
+    #[error("what was compiled was not kept: {0}")]
+    NotKept(String),
+}
+
+impl LoadError {
+    /// Whether another attempt would end in the same way.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            LoadError::Invalid(_) | LoadError::Unloadable(_) | LoadError::OverLimit(_) | LoadError::GivenUp { .. } => {
+                true
+            }
+            LoadError::Unstarted(_) | LoadError::BrokenOff(_) | LoadError::NotKept(_) => false,
+        }
+    }
 }
 
 /// Why the cache is not used.
 #[derive(Debug, thiserror::Error)]
-enum CacheError {
+pub(crate) enum CacheError {
     #[error("could not use `{path}`")]
     Io {
         path: PathBuf,
@@ -79,24 +110,31 @@ pub(crate) fn find(machinery: &Machinery, caches: &[PathBuf], digest: &Digest) -
 }
 
 /// Loads a component, from a cache if possible, and keeps it in the first one that takes it. Blocks, for seconds if it
-/// has to compile.
+/// has to be compiled.
 pub(crate) fn load(
     machinery: &Machinery,
     caches: &[PathBuf],
     digest: &Digest,
     bytes: impl FnOnce() -> std::io::Result<Vec<u8>>,
+    (compiler, attempt): (&Compiler, Attempt),
 ) -> Result<(Component, Compilation), LoadError> {
-    let (mut bytes, mut code) = (Some(bytes), None);
-    let mut compiled = || match bytes.take() {
-        Some(bytes) => compile_bytes(bytes),
+    let _waiting = Waiting::begin();
+    let engine = machinery.fingerprint;
+    let (mut bytes, mut component) = (Some(bytes), None);
+    let mut read = || match bytes.take() {
+        Some(bytes) => readable(bytes),
         None => Err(LoadError::Invalid("it was read already".to_owned())),
     };
     let mut unused = Vec::new();
     for cache in caches {
-        let entry = match Entry::open(cache, digest, machinery.fingerprint) {
+        if let Some(why) = fault(cache) {
+            unused.push(why);
+            continue;
+        }
+        let entry = match Entry::open(cache, digest, engine) {
             Ok(entry) => entry,
             Err(error) => {
-                unused.push(error);
+                unused.push(said(&error));
                 continue;
             }
         };
@@ -105,35 +143,38 @@ pub(crate) fn load(
         }
         // One process compiles and the others wait for it, so that ten sessions that start at once
         // do not compile ten times. Without the lock they all compile, which harms nothing.
-        let _lock = entry.lock();
+        let lock = entry.lock();
         if let Some(component) = entry.load(machinery) {
             return Ok((component, Compilation::Cached));
         }
-        if code.is_none() {
-            code = Some(compiled()?);
+        if component.is_none() {
+            component = Some(read()?);
         }
-        match entry.write(code.as_deref().unwrap_or_default()) {
+        let component = component.as_deref().unwrap_or_default();
+        match compiler.fill_cache((cache, digest, engine), &entry, lock, component, attempt) {
             Ok(()) => {}
-            Err(error) => {
-                unused.push(error);
+            Err(LoadError::NotKept(why)) => {
+                unused.push(why);
                 continue;
             }
+            Err(error) => return Err(error),
         }
-        // It is gone if it was deleted since we wrote it.
+        // It is gone if it was deleted since it was written.
         if let Some(component) = entry.load(machinery) {
-            for error in &unused {
-                tracing::debug!(error = error as &dyn std::error::Error, "compiled adapters are kept elsewhere");
+            for why in &unused {
+                tracing::debug!("compiled adapters are kept elsewhere: {why}");
             }
             return Ok((component, Compilation::Fresh));
         }
     }
-    for error in &unused {
-        tracing::warn!(error = error as &dyn std::error::Error, "compiled adapters are not kept");
+    for why in &unused {
+        tracing::warn!("compiled adapters are not kept: {why}");
     }
-    let code = match code {
-        Some(code) => code,
-        None => compiled()?,
+    let component = match component {
+        Some(component) => component,
+        None => read()?,
     };
+    let code = compiler.to_memory(engine, &component)?;
     Ok((from_memory(machinery, &code)?, Compilation::Unkept))
 }
 
@@ -144,6 +185,20 @@ pub(crate) fn fault(cache: &Path) -> Option<String> {
     }
     let own = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     rustix::fs::access(cache, own).err().map(|error| format!("`{}`: {}", cache.display(), std::io::Error::from(error)))
+}
+
+/// Whether a component is in one of the caches, by a quick look: nothing is compiled, and nothing is removed.
+pub(crate) fn look(machinery: &Machinery, caches: &[PathBuf], digest: &Digest) -> CacheCondition {
+    if find(machinery, caches, digest).is_some() {
+        return CacheCondition::Sound;
+    }
+    // One that is not there can be made, and is not made for a look.
+    let faults: Vec<Option<String>> =
+        caches.iter().map(|cache| cache.exists().then(|| fault(cache)).flatten()).collect();
+    match faults.into_iter().collect::<Option<Vec<String>>>() {
+        Some(all) => all.into_iter().next().map_or(CacheCondition::Absent, CacheCondition::Unusable),
+        None => CacheCondition::Absent,
+    }
 }
 
 fn said(error: &CacheError) -> String {
@@ -184,31 +239,34 @@ fn audit_in(machinery: &Machinery, cache: &Path, digest: &Digest) -> CacheCondit
     CacheCondition::Removed
 }
 
-fn compile_bytes(bytes: impl FnOnce() -> std::io::Result<Vec<u8>>) -> Result<Vec<u8>, LoadError> {
+fn readable(bytes: impl FnOnce() -> std::io::Result<Vec<u8>>) -> Result<Vec<u8>, LoadError> {
     let bytes = bytes().map_err(|error| LoadError::Invalid(error.to_string()))?;
     if bytes.starts_with(b"\0asm\x01\0\0\0") {
         return Err(LoadError::Invalid(
             "it is a core module; build it for wasm32-wasip2, which gives a component".to_owned(),
         ));
     }
-    compile(&bytes).map_err(|error| LoadError::Invalid(format!("{error:#}")))
+    Ok(bytes)
 }
 
 /// The files of one compiled component.
-struct Entry {
+pub(crate) struct Entry {
     code: PathBuf,
     checksum: PathBuf,
     lock: PathBuf,
+    /// How often it was begun to be compiled since it last was, and why it was not.
+    pub(crate) failure: PathBuf,
 }
 
 impl Entry {
-    fn open(cache: &Path, digest: &Digest, fingerprint: u64) -> Result<Entry, CacheError> {
+    pub(crate) fn open(cache: &Path, digest: &Digest, fingerprint: u64) -> Result<Entry, CacheError> {
         own_folder(cache)?;
         let name = format!("{digest}-{fingerprint:016x}");
         Ok(Entry {
             code: cache.join(format!("{name}.cwasm")),
             checksum: cache.join(format!("{name}.crc32")),
             lock: cache.join(format!("{name}.lock")),
+            failure: cache.join(format!("{name}.failure")),
         })
     }
 
@@ -253,22 +311,61 @@ impl Entry {
         loaded.ok()
     }
 
-    fn write(&self, code: &[u8]) -> Result<(), CacheError> {
+    pub(crate) fn write(&self, code: &[u8]) -> Result<(), CacheError> {
         // The code first: a checksum that does not match only causes another compilation.
         replace(&self.code, code)?;
         replace(&self.checksum, checksum_of(code).as_bytes())?;
+        self.forget_failure();
         self.sweep();
         Ok(())
     }
 
-    /// Removes code that was compiled long before this entry, mostly for adapters and engines that are gone. If one is
-    /// still in use, it is compiled again, once per [`LONGEST_KEPT`].
+    /// How often it was begun to be compiled without an end, and the reason.
+    pub(crate) fn failure(&self) -> Option<(u32, String)> {
+        let text = fs::read_to_string(&self.failure).ok()?;
+        let (tries, why) = text.split_once('\n')?;
+        Some((tries.parse().ok()?, why.to_owned()))
+    }
+
+    /// Notes that it is begun to be compiled, for the case that a limit or a power cut ends it.
+    pub(crate) fn note_attempt(&self) {
+        let (tries, why) = self.failure().unwrap_or((0, "it was begun several times and never ended".to_owned()));
+        self.note_failure(tries.saturating_add(1), &why);
+    }
+
+    /// Notes why it could not be compiled, at the same number of attempts.
+    pub(crate) fn note_reason(&self, why: &str) {
+        if let Some((tries, _)) = self.failure() {
+            self.note_failure(tries, why);
+        }
+    }
+
+    pub(crate) fn note_failure(&self, tries: u32, why: &str) {
+        // A disk that is full costs further attempts.
+        let _unnoted = replace(&self.failure, format!("{tries}\n{why}").as_bytes());
+    }
+
+    fn forget_failure(&self) {
+        // Usually there is none.
+        let _absent = fs::remove_file(&self.failure);
+    }
+
+    /// Removes the lock, whose holder calls this. Two processes that then both compile harm nothing.
+    pub(crate) fn remove_lock(&self) {
+        let _absent = fs::remove_file(&self.lock);
+    }
+
+    /// Removes code that was compiled long before this entry, mostly for adapters and engines that are gone, and what
+    /// processes left that were killed while they wrote. If one is still in use, it is compiled again, once per
+    /// [`LONGEST_KEPT`].
     fn sweep(&self) {
         let age = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
         let (Some(now), Some(folder)) = (age(&self.code), self.code.parent()) else { return };
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            if age(&path).and_then(|then| now.duration_since(then).ok()).is_some_and(|old| old > LONGEST_KEPT) {
+            let is_half = path.extension().is_some_and(|extension| extension == "tmp");
+            let longest = if is_half { LONGEST_WRITTEN } else { LONGEST_KEPT };
+            if age(&path).and_then(|then| now.duration_since(then).ok()).is_some_and(|old| old > longest) {
                 // Another process may be cleaning up too.
                 let _ = fs::remove_file(path);
             }
@@ -358,8 +455,8 @@ fn checksum_of(bytes: &[u8]) -> String {
 }
 
 fn from_memory(machinery: &Machinery, code: &[u8]) -> Result<Component, LoadError> {
-    #[expect(unsafe_code, reason = "compiled code is loaded from this process's own memory")]
-    // SAFETY: wasmtime has just made these bytes, and they never left this process.
+    #[expect(unsafe_code, reason = "compiled code is loaded that this program has just made")]
+    // SAFETY: wasmtime has just made these bytes, in this process or in one of this program that it started.
     let loaded = unsafe { Component::deserialize(&machinery.engine, code) };
     loaded.map_err(|error| LoadError::Unloadable(format!("{error:#}")))
 }

@@ -10,6 +10,7 @@ use crate::adapters::Adapters;
 use crate::apply::ApplyError;
 use crate::apply::journal::Journal;
 use crate::host_functions::state::home_of;
+use crate::manifest::is_name;
 
 /// A file that may still contain changes of an adapter's install.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +38,12 @@ impl Adapters {
         Ok(leftovers)
     }
 
-    /// Deletes an adapter's stored state and its record of faults.
+    /// Deletes an adapter's stored state, its record of faults, and the count of what it used.
     pub async fn forget(&self, name: &str) -> Result<(), StoreError> {
+        if let Some(rates) = self.settings.rates.as_ref().filter(|_| is_name(name)) {
+            // There is none if it never used anything.
+            let _absent = fs::remove_file(rates.join(name));
+        }
         let Ok(home) = home_of(name) else { return Ok(()) };
         let store = &self.settings.store;
         for key in store.list(&home).await? {

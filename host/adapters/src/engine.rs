@@ -35,11 +35,20 @@ impl Machinery {
         let mut linker = Linker::new(&engine);
         wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
         bindings::Adapter::add_to_linker::<Guest, HasSelf<Guest>>(&mut linker, |guest| guest)?;
-        let mut hasher = DefaultHasher::new();
-        engine.precompile_compatibility_hash().hash(&mut hasher);
         let ticker = Ticker::new(engine.weak());
-        Ok(Machinery { ticker, fingerprint: hasher.finish(), engine, linker })
+        Ok(Machinery { ticker, fingerprint: fingerprint_of(&engine), engine, linker })
     }
+}
+
+/// The fingerprint of the engines of this program.
+pub(crate) fn fingerprint() -> wasmtime::Result<u64> {
+    Ok(fingerprint_of(&Engine::new(settings().enable_compiler(false))?))
+}
+
+fn fingerprint_of(engine: &Engine) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Compiles a component into machine code that [`Machinery::engine`] loads. Takes seconds.

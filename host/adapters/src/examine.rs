@@ -1,5 +1,5 @@
-//! Examines an adapter: what it imports and exports, whether it can be loaded, and what objections there are to
-//! installing it. Nothing of it is kept but its machine code in the cache.
+//! Examines an adapter: what it imports and exports, what objections there are to installing it, and whether it can be
+//! loaded. To say what it is, nothing of it is compiled or run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,17 +10,19 @@ use store::memory::MemoryStore;
 use crate::adapter::Adapter;
 use crate::adapters::Adapters;
 use crate::cache::{self, CacheCondition, Compilation};
+use crate::compiling::Attempt;
 use crate::digest::Digest;
 use crate::faults::Faults;
 use crate::grants::{Consent, Given};
-use crate::loading::{Unmade, interfaces, linked, versions};
+use crate::loading::{Unmade, linked, versions};
 use crate::manifest::Manifest;
+use crate::outline::outline;
 use crate::package::Package;
 use crate::places::{self, Asker};
 use crate::sources::{Candidate, Source};
 use crate::template::fill_path;
 
-/// The result of examining an adapter.
+/// What an adapter is, as far as it can be told without running it.
 #[derive(Clone, Debug)]
 pub struct Examination {
     /// The manifest, with the grants that it requests.
@@ -37,8 +39,8 @@ pub struct Examination {
     pub exports: Vec<String>,
     /// The versions of our interface that it names: normally one.
     pub interfaces: BTreeSet<String>,
-    /// Where its machine code came from.
-    pub compilation: Compilation,
+    /// Whether its machine code is in the cache.
+    pub machine_code: CacheCondition,
 }
 
 /// An adapter to which the user may give grants.
@@ -61,8 +63,10 @@ pub enum Audit {
     Looked {
         /// The condition of its cached machine code.
         kept: CacheCondition,
-        /// The result of examining it.
-        examination: Box<Examination>,
+        /// Where the machine code came from with which it was loaded.
+        compilation: Compilation,
+        /// Its version.
+        version: String,
     },
 }
 
@@ -115,17 +119,19 @@ impl Objection {
 }
 
 impl Adapters {
-    /// Loads a package with no grants, and calls its `describe`.
-    pub async fn try_out(&self, package: &Package) -> Result<Examination, HarnessError> {
-        self.examine(&Arc::new(Candidate::of_package(package))).await
+    /// Loads a package with no grants, and calls its `describe`. What that leaves is its machine code in the cache.
+    pub async fn try_out(&self, package: &Package) -> Result<(), HarnessError> {
+        self.tried(&Arc::new(Candidate::of_package(package)), Attempt::Trial).await.map(drop)
     }
 
-    /// The same for a known adapter, by name or alias.
-    pub async fn look_over(&self, name: &str) -> Result<Option<Examination>, HarnessError> {
-        match self.resolve_any(name)? {
-            Some(candidate) => self.examine(&candidate).await.map(Some),
-            None => Ok(None),
-        }
+    /// What a package is.
+    pub fn examine(&self, package: &Package) -> Result<Examination, HarnessError> {
+        self.examined(&Candidate::of_package(package))
+    }
+
+    /// What a known adapter is, by name or alias.
+    pub fn look_over(&self, name: &str) -> Result<Option<Examination>, HarnessError> {
+        self.resolve_any(name)?.map(|candidate| self.examined(&candidate)).transpose()
     }
 
     /// The adapter of this name, whether it is enabled or not.
@@ -139,25 +145,34 @@ impl Adapters {
         self.resolve(name)
     }
 
-    async fn examine(&self, candidate: &Arc<Candidate>) -> Result<Examination, HarnessError> {
+    fn examined(&self, candidate: &Candidate) -> Result<Examination, HarnessError> {
+        let failed = |why: String| {
+            HarnessError::Failed(format!("the adapter `{}` cannot be read: {why}", candidate.manifest.name))
+        };
+        let bytes = candidate.bytes().map_err(|error| failed(error.to_string()))?;
+        let outline = outline(&bytes).map_err(|why| failed(format!("it is not a component that can be run: {why}")))?;
         let machinery = self.machinery()?;
-        let (component, compilation) = self.compiled(&machinery, candidate).await.map_err(Unmade::told)?;
-        let name = &candidate.manifest.name;
-        let (imports, exports) = interfaces(&machinery, &component);
-        let pre = linked(name, &machinery, &component).map_err(Unmade::told)?;
-        // A failure here is reported to the user, and not counted against it later.
-        let lender = self.lender(candidate, Given::ByPerson(BTreeSet::new()), Arc::new(MemoryStore::new()));
-        Adapter::load(pre, machinery, lender, Arc::new(Faults::default()), compilation).await?;
         Ok(Examination {
             manifest: self.manifest_beside_others(&candidate.manifest),
             source: candidate.source.clone(),
             digest: candidate.digest,
-            size: candidate.size().map_err(|error| HarnessError::Failed(error.to_string()))?,
-            interfaces: versions(imports.iter().chain(&exports)),
-            imports,
-            exports,
-            compilation,
+            size: bytes.len() as u64,
+            interfaces: versions(outline.imports.iter().chain(&outline.exports)),
+            imports: outline.imports,
+            exports: outline.exports,
+            machine_code: cache::look(&machinery, &self.settings.caches(), &candidate.component),
         })
+    }
+
+    /// Loads an adapter with no grants, and calls its `describe`.
+    async fn tried(&self, candidate: &Arc<Candidate>, attempt: Attempt) -> Result<Compilation, HarnessError> {
+        let machinery = self.machinery()?;
+        let (component, compilation) = self.compiled(&machinery, candidate, attempt).await.map_err(Unmade::told)?;
+        let pre = linked(&candidate.manifest.name, &machinery, &component).map_err(Unmade::told)?;
+        // A failure here is reported to the user, and not counted against it later.
+        let lender = self.lender(candidate, Given::ByPerson(BTreeSet::new()), Arc::new(MemoryStore::new()));
+        Adapter::load(pre, machinery, lender, Arc::new(Faults::default()), compilation).await?;
+        Ok(compilation)
     }
 
     /// A package with everything that it requests on this machine: what it names of another installed adapter's too.
@@ -212,7 +227,8 @@ impl Adapters {
         let Some(candidate) = candidate else { return Ok(Audit::Unknown) };
         let machinery = self.machinery()?;
         let kept = cache::audit(&machinery, &self.settings.caches(), &candidate.component);
-        Ok(Audit::Looked { kept, examination: Box::new(self.examine(&candidate).await?) })
+        let compilation = self.tried(&candidate, self.settings.compiler.usually()).await?;
+        Ok(Audit::Looked { kept, compilation, version: candidate.manifest.version.clone() })
     }
 
     /// The folders in which compiled components are kept, in the order in which they are tried, up to the first in which

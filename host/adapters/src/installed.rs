@@ -12,9 +12,9 @@ mod change;
 mod record;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -215,6 +215,24 @@ impl InstalledAdapters {
         let mut candidate = Candidate::on_disk(manifest, installed.digest, installed.component, source);
         candidate.since = Some(installed.since.unwrap_or(installed.at));
         Ok(candidate)
+    }
+
+    /// Copies one adapter, with what the user granted it, into the folder of installed adapters of another data folder.
+    /// Nothing is copied if none of this name is installed.
+    pub fn copy(&self, name: &str, to: &Path) -> std::io::Result<()> {
+        let Ok(Some(held)) = self.held(name) else { return Ok(()) };
+        let there = InstalledAdapters::new(to.to_owned());
+        let make = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        make(to)?;
+        // One that is not in use as a file here may be in a plugin folder, with consents of the user.
+        if let (Some(installed), Some(Ok(_))) = (&held.record.installed, &held.candidate) {
+            let (from, component) =
+                (self.component_of(name, &installed.digest), there.component_of(name, &installed.digest));
+            make(&there.version_folder(name, &installed.digest))?;
+            fs::copy(from.with_file_name("adapter.toml"), component.with_file_name("adapter.toml"))?;
+            fs::copy(from, component)?;
+        }
+        fs::copy(self.path_of(name), there.path_of(name)).map(drop)
     }
 
     /// Whether an adapter is installed and its files are unchanged.

@@ -12,7 +12,8 @@ use wasmtime::component::types::ComponentItem;
 use crate::adapter::Adapter;
 use crate::adapters::{Adapters, Loaded, Slot};
 use crate::bindings::AdapterPre;
-use crate::cache::{self, Compilation};
+use crate::cache::{self, Compilation, LoadError};
+use crate::compiling::Attempt;
 use crate::digest::Digest;
 use crate::engine::Machinery;
 use crate::grants::{Given, Grants};
@@ -91,7 +92,7 @@ impl Adapters {
         let machinery = self.machinery().map_err(Unmade::Now)?;
         let name = &candidate.manifest.name;
         slot.faults.recall(self.settings.store.as_ref(), name).await;
-        let (component, compilation) = self.compiled(&machinery, candidate).await?;
+        let (component, compilation) = self.compiled(&machinery, candidate, self.settings.compiler.usually()).await?;
         let lender = self.lender(candidate, given.clone(), Arc::clone(&self.settings.store));
         let pre = linked(name, &machinery, &component)?;
         Adapter::load(pre, machinery, lender, Arc::clone(&slot.faults), compilation).await.map_err(Unmade::Now)
@@ -100,6 +101,10 @@ impl Adapters {
     /// What the calls of a candidate share. Its state and its faults go to this store.
     pub(crate) fn lender(&self, candidate: &Candidate, given: Given, store: Arc<dyn Store>) -> Arc<Lender> {
         let Manifest { name, asks, limits, traces, .. } = &candidate.manifest;
+        let counted_in = match given {
+            Given::BuiltIn => None,
+            Given::ByPerson(_) => self.settings.rates.as_ref().map(|folder| folder.join(name)),
+        };
         Arc::new(Lender {
             name: name.clone(),
             grants: Grants::new(name, asks.clone(), given),
@@ -109,7 +114,7 @@ impl Adapters {
             machine: Arc::clone(&self.settings.machine),
             surroundings: Arc::clone(&self.surroundings),
             settings: self.settings.host_functions,
-            rates: Rates::default(),
+            rates: Rates::new(counted_in),
         })
     }
 
@@ -128,6 +133,7 @@ impl Adapters {
         &self,
         machinery: &Arc<Machinery>,
         candidate: &Arc<Candidate>,
+        attempt: Attempt,
     ) -> Result<(Component, Compilation), Unmade> {
         let caches = self.settings.caches();
         if let Some(component) = cache::find(machinery, &caches, &candidate.component) {
@@ -136,11 +142,18 @@ impl Adapters {
         let machinery = Arc::clone(machinery);
         let name = &candidate.manifest.name;
         let candidate = Arc::clone(candidate);
-        // Compiling takes seconds of processor time, which must not block other calls.
-        let work = move || cache::load(&machinery, &caches, &candidate.component, || candidate.bytes());
+        let compiler = self.settings.compiler.clone();
+        // Compiling takes seconds, which must not block other calls.
+        let work = move || {
+            let bytes = || candidate.bytes();
+            cache::load(&machinery, &caches, &candidate.component, bytes, (&compiler, attempt))
+        };
         let compiled = tokio::task::spawn_blocking(work).await;
         let compiled = compiled.map_err(|error| Unmade::Never(format!("compiling `{name}` broke off: {error}")))?;
-        compiled.map_err(|error| Unmade::Never(format!("the adapter `{name}` cannot be loaded: {error}")))
+        compiled.map_err(|error: LoadError| {
+            let why = format!("the adapter `{name}` cannot be loaded: {}", store::reasons(&error));
+            if error.is_final() { Unmade::Never(why) } else { Unmade::Now(HarnessError::Failed(why)) }
+        })
     }
 }
 
@@ -158,7 +171,7 @@ pub(crate) fn linked(
 }
 
 /// The names of a component's imports and exports.
-pub(crate) fn interfaces(machinery: &Machinery, component: &Component) -> (Vec<String>, Vec<String>) {
+fn interfaces(machinery: &Machinery, component: &Component) -> (Vec<String>, Vec<String>) {
     let parts = component.component_type();
     let names = |items: Vec<(String, ComponentItem)>| items.into_iter().map(|(name, _)| name).collect();
     let imports = parts.imports(&machinery.engine).map(|(name, item)| (name.to_owned(), item.ty)).collect();

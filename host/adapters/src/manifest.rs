@@ -79,6 +79,8 @@
 
 mod plain;
 mod raw;
+#[cfg(test)]
+mod reference;
 mod run;
 mod serve;
 
@@ -325,7 +327,7 @@ impl Manifest {
         let mut written: RawManifest = toml::from_str(text).map_err(|error| ManifestError {
             line: line_of(text, error.span().map_or(0, |span| span.start)),
             what: error.message().lines().next().unwrap_or_default().to_owned(),
-            hint: Some("see `adapters::manifest` for every key".to_owned()),
+            hint: Some("docs/manifest.md has every key".to_owned()),
         })?;
         let wrong = |span: std::ops::Range<usize>, what: String, hint: Option<&str>| ManifestError {
             line: line_of(text, span.start),

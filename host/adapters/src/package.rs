@@ -8,7 +8,7 @@ use crate::manifest::{Manifest, ManifestError, SECTION};
 use crate::section::{self, Excess};
 
 /// The largest component that is read, in bytes.
-const LARGEST: u64 = 64 * 1024 * 1024;
+pub(crate) const LARGEST: u64 = 64 * 1024 * 1024;
 /// The largest manifest, in bytes.
 const LARGEST_MANIFEST: u64 = 64 * 1024;
 

@@ -8,13 +8,22 @@ const DEEPEST: u32 = 8;
 const CUSTOM: u8 = 0;
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
+/// The section of a core module with the bodies of its functions.
+const CODE: u8 = 10;
 
 /// The most sections of one file, nested ones included. A typical component has some dozens, one with an interpreter
 /// inside some hundreds.
 const MOST_SECTIONS: u32 = 100_000;
 
-/// Why a component is refused before it is compiled. Compile time grows with the square of the nesting depth: a quarter
-/// of a megabyte would keep a processor busy for half a minute.
+/// The most functions of one file. One with an interpreter has some ten thousand.
+const MOST_FUNCTIONS: u64 = 100_000;
+
+/// The longest function, in bytes. The loop of an interpreter has some hundred thousand.
+const LONGEST_FUNCTION: usize = 1 << 20;
+
+/// Why a component is refused before it is compiled. Compile time grows with the square of the nesting depth, and faster
+/// than the length of a function: a quarter of a megabyte would keep a processor busy for half a minute. What passes
+/// here and is still a burden ends at the limits of the process that compiles it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Excess {
     /// Too many sections.
@@ -23,28 +32,60 @@ pub enum Excess {
     /// Components nested too deep.
     #[error("its components are nested more than {DEEPEST} deep")]
     Depth,
+    /// Too many functions.
+    #[error("it has more than {MOST_FUNCTIONS} functions")]
+    Functions,
+    /// A function that is too long.
+    #[error("it has a function of more than {LONGEST_FUNCTION} bytes")]
+    LongFunction,
+}
+
+/// What was counted so far.
+#[derive(Default)]
+struct Counted {
+    sections: u32,
+    functions: u64,
 }
 
 /// Refuses a component built to waste resources. Damage is reported later, by the compiler.
 pub(crate) fn bound(binary: &[u8]) -> Result<(), Excess> {
-    count(binary, DEEPEST, &mut 0)
+    count(binary, DEEPEST, &mut Counted::default())
 }
 
-fn count(binary: &[u8], depth: u32, sections: &mut u32) -> Result<(), Excess> {
+fn count(binary: &[u8], depth: u32, counted: &mut Counted) -> Result<(), Excess> {
     let is_component = binary.get(6) == Some(&1);
     let mut rest = binary.get(8..).unwrap_or_default();
     while let Some((&kind, after)) = rest.split_first() {
         let Some((contents, after)) = unsigned(after).and_then(|(length, after)| after.split_at_checked(length)) else {
             return Ok(());
         };
-        *sections += 1;
-        if *sections > MOST_SECTIONS {
+        counted.sections += 1;
+        if counted.sections > MOST_SECTIONS {
             return Err(Excess::Sections);
         }
         if is_component && matches!(kind, CORE_MODULE | COMPONENT) {
             let depth = depth.checked_sub(1).ok_or(Excess::Depth)?;
-            count(contents, depth, sections)?;
+            count(contents, depth, counted)?;
+        } else if !is_component && kind == CODE {
+            count_functions(contents, counted)?;
         }
+        rest = after;
+    }
+    Ok(())
+}
+
+/// The bodies of functions: their number, and before each its length.
+fn count_functions(code: &[u8], counted: &mut Counted) -> Result<(), Excess> {
+    let Some((number, mut rest)) = unsigned(code) else { return Ok(()) };
+    counted.functions += number as u64;
+    if counted.functions > MOST_FUNCTIONS {
+        return Err(Excess::Functions);
+    }
+    while let Some((length, after)) = unsigned(rest) {
+        if length > LONGEST_FUNCTION {
+            return Err(Excess::LongFunction);
+        }
+        let Some((_, after)) = after.split_at_checked(length) else { return Ok(()) };
         rest = after;
     }
     Ok(())
@@ -97,7 +138,7 @@ fn unsigned(bytes: &[u8]) -> Option<(usize, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DEEPEST, Excess, MOST_SECTIONS, bound, find};
+    use super::{DEEPEST, Excess, LONGEST_FUNCTION, MOST_FUNCTIONS, MOST_SECTIONS, bound, find};
 
     fn section(kind: u8, contents: &[u8]) -> Vec<u8> {
         let length = u8::try_from(contents.len()).expect("short");
@@ -148,5 +189,41 @@ mod tests {
         for length in 0..whole.len() {
             assert_eq!(bound(&whole[..length]), Ok(()), "damage is another matter");
         }
+    }
+
+    /// A number as LEB128.
+    fn number(mut value: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        loop {
+            let low = (value & 0x7f) as u8;
+            value >>= 7;
+            bytes.push(if value == 0 { low } else { low | 0x80 });
+            if value == 0 {
+                return bytes;
+            }
+        }
+    }
+
+    #[test]
+    fn functions_are_counted_and_measured_wherever_they_are_nested() {
+        let part = |kind: u8, contents: &[u8]| [&[kind][..], &number(contents.len()), contents].concat();
+        let module = |functions: &[usize]| {
+            let bodies: Vec<u8> = functions.iter().flat_map(|length| part_of(*length)).collect();
+            let code = [number(functions.len()), bodies].concat();
+            [&b"\0asm\x01\0\0\0"[..], &part(10, &code)].concat()
+        };
+        fn part_of(length: usize) -> Vec<u8> {
+            [number(length), vec![0; length]].concat()
+        }
+        let within = |modules: &[Vec<u8>]| {
+            let modules: Vec<u8> = modules.iter().flat_map(|module| part(1, module)).collect();
+            let inner = [&b"\0asm\x0d\0\x01\0"[..], &modules].concat();
+            [&b"\0asm\x0d\0\x01\0"[..], &part(4, &inner)].concat()
+        };
+        assert_eq!(bound(&within(&[module(&[LONGEST_FUNCTION])])), Ok(()));
+        assert_eq!(bound(&within(&[module(&[2, LONGEST_FUNCTION + 1])])), Err(Excess::LongFunction));
+        let half = vec![2; MOST_FUNCTIONS as usize / 2];
+        assert_eq!(bound(&within(&[module(&half), module(&half)])), Ok(()));
+        assert_eq!(bound(&within(&[module(&half), module(&half), module(&[2])])), Err(Excess::Functions));
     }
 }

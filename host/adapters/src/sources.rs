@@ -87,14 +87,6 @@ impl Candidate {
         }
     }
 
-    /// The component's size in bytes.
-    pub(crate) fn size(&self) -> std::io::Result<u64> {
-        match self.source.file() {
-            Some(path) if self.bytes.is_empty() => Ok(fs::metadata(path)?.len()),
-            Some(_) | None => Ok(self.bytes.len() as u64),
-        }
-    }
-
     /// The component's bytes, checked against the digest.
     pub(crate) fn bytes(&self) -> std::io::Result<Vec<u8>> {
         match self.source.file() {

@@ -29,10 +29,14 @@ async fn check(deed: &str, what: &str) {
     assert_eq!(often().await, enough, "{deed}: the first call");
     assert_eq!(often().await, "2 Error::Busy(1000)", "{deed}: the second has what is left");
     assert_eq!(often().await, "0 Error::Busy(1000)", "{deed}: and then nothing is");
-    // Calls of another adapter or another process are counted separately.
+    // Another process, as each hook is one, has no more; and a removed adapter leaves nothing.
     let others = tight(&stage);
     let reply = hook(&others, "hostile", &format!("answer:often {deed}")).await.expect("an answer");
-    assert_eq!(reply.stdout.unwrap_or_default(), enough, "{deed}");
+    assert_eq!(reply.stdout.unwrap_or_default(), "0 Error::Busy(1000)", "{deed}: in another process");
+    others.forget("hostile").await.expect("forgotten");
+    assert!(!stage.folder.path().join("rates/hostile").exists());
+    let reply = hook(&others, "hostile", &format!("answer:often {deed}")).await.expect("an answer");
+    assert_eq!(reply.stdout.unwrap_or_default(), "0 Error::Busy(1000)", "{deed}: a process that runs still counts");
 }
 
 #[tokio::test]

@@ -39,7 +39,9 @@ impl Scene<'_> {
             machine: Arc::new(still::Still),
             cache: Path::new(env!("CARGO_TARGET_TMPDIR")).join("runners-cache"),
             cache_aside: None,
+            compiler: adapters::Compiler::InThisProcess,
             installs: self.stage.folder.join("installs"),
+            rates: None,
             installed: None,
             plugin_folders: Vec::new(),
             surroundings: Surroundings {

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use mesh::ports::harness::HarnessError;
 
 use adapters::manifest::WIT;
-use adapters::{Package, PackageError};
+use adapters::{Compiler, Package, PackageError};
 use fixtures::Fixtures;
 use scratch::Scratch;
 
@@ -47,6 +47,8 @@ pub struct Subject {
     pub fixtures: Option<PathBuf>,
     /// An empty folder that only this run uses.
     pub scratch: PathBuf,
+    /// Who compiles it.
+    pub compiler: Compiler,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +79,7 @@ pub async fn examine(subject: &Subject) -> Result<Report, ExamineError> {
         None => Fixtures::default(),
     };
     let unusable_scratch = |source| ExamineError::Scratch { path: subject.scratch.clone(), source };
-    let scratch = Scratch::new(&subject.scratch, &package).map_err(unusable_scratch)?;
+    let scratch = Scratch::new(&subject.scratch, &package, &subject.compiler).map_err(unusable_scratch)?;
     // Compile it first: a component that cannot be loaded gets no report.
     let stage = scratch.stage().map_err(unusable_scratch)?;
     stage

@@ -10,8 +10,8 @@ use std::time::Duration;
 use adapters::grants::{Given, Grants};
 use adapters::manifest::Manifest;
 use adapters::{
-    Adapter, Adapters, Consent, Consents, Digest, Grant, OwnInstallation, Package, Settings, Surroundings, Usage,
-    host_functions,
+    Adapter, Adapters, Compiler, Consent, Consents, Digest, Grant, OwnInstallation, Package, Settings, Surroundings,
+    Usage, host_functions,
 };
 use mesh::ports::harness::HarnessError;
 use mesh::ports::machine::{Instant, Machine, Process};
@@ -28,6 +28,7 @@ const LONGEST_CALL: Duration = Duration::from_secs(10);
 pub(crate) struct Scratch {
     folder: PathBuf,
     pub(crate) manifest: Manifest,
+    compiler: Compiler,
     stages: AtomicU64,
     // A std mutex: nothing is awaited while it is held.
     usage: std::sync::Mutex<Usage>,
@@ -63,14 +64,14 @@ pub(crate) enum Clock {
 
 impl Scratch {
     /// Copies the component and its manifest into the scratch folder.
-    pub(crate) fn new(folder: &Path, package: &Package) -> std::io::Result<Scratch> {
+    pub(crate) fn new(folder: &Path, package: &Package, compiler: &Compiler) -> std::io::Result<Scratch> {
         let manifest = package.manifest.clone();
         let plugin = folder.join("plugins").join(&manifest.name);
         std::fs::create_dir_all(&plugin)?;
         std::fs::write(plugin.join("adapter.toml"), &package.text)?;
         std::fs::write(plugin.join(&manifest.name).with_extension("wasm"), &package.bytes)?;
         let (stages, usage) = (AtomicU64::new(0), std::sync::Mutex::default());
-        Ok(Scratch { folder: folder.to_owned(), manifest, stages, usage })
+        Ok(Scratch { folder: folder.to_owned(), manifest, compiler: compiler.clone(), stages, usage })
     }
 
     pub(crate) fn grants(&self) -> Vec<Grant> {
@@ -108,7 +109,9 @@ impl Scratch {
             installed: None,
             cache: self.folder.join("cache"),
             cache_aside: None,
+            compiler: self.compiler.clone(),
             installs: folder.join("data/installs"),
+            rates: None,
             plugin_folders: vec![self.folder.join("plugins")],
             surroundings: surroundings.clone(),
             consents: Arc::new(AllButOne(grants)),

@@ -5,6 +5,7 @@ mod components;
 
 use std::path::Path;
 
+use adapters::Compiler;
 use components::component;
 use conformance::{CheckOutcome, ExamineError, Report, Subject, examine};
 
@@ -24,7 +25,8 @@ async fn report(fault: &str) -> Report {
     let scratch = folder.path().join("scratch");
     std::fs::create_dir(&scratch).expect("a folder");
     let component = folder.path().join("faulty.wasm");
-    let subject = Subject { component, fixtures: Some(sources.join("fixtures")), scratch };
+    let subject =
+        Subject { component, fixtures: Some(sources.join("fixtures")), scratch, compiler: Compiler::InThisProcess };
     examine(&subject).await.unwrap_or_else(|error| panic!("{fault}: {error}"))
 }
 
@@ -121,7 +123,7 @@ async fn check_unusable(bytes: &[u8], expected: &str) {
     std::fs::write(&file, bytes).expect("written");
     let scratch = folder.path().join("scratch");
     std::fs::create_dir(&scratch).expect("a folder");
-    let subject = Subject { component: file, fixtures: None, scratch };
+    let subject = Subject { component: file, fixtures: None, scratch, compiler: Compiler::InThisProcess };
     let error = examine(&subject).await.expect_err("it cannot be tested");
     let told = match &error {
         ExamineError::Unusable { source, .. } => format!("{error}: {source}"),

@@ -1,27 +1,46 @@
 //! A program that is asked for one answer, and the processes that it started.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-use crate::kill;
+use crate::kill::{self, end_marked};
 use crate::table::{self, Entry, Table};
 
 /// How often to look for children that were started while the others were being stopped.
 const LOOKS: usize = 8;
+/// The variable that marks a program of a group and everything that it starts. Its value is of one program alone.
+const MARK: &str = "RELAY_PROGRAM";
+
+/// The groups that run, each with its mark. A process that must end at once ends them: see [`end_groups`].
+// A std mutex: nothing is awaited while it is held, and the section is a map's.
+static RUNNING: Mutex<BTreeMap<u64, (Pid, String)>> = Mutex::new(BTreeMap::new());
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// A program in a process group of its own. If it is dropped while the program runs, the program, its group and every
-/// process below it are killed, also those in sessions of their own. If the program has ended, its group is killed.
+/// process below it are killed, also those in sessions of their own and those that have lost their parent. If the
+/// program has ended, its group is killed.
 pub struct Group {
     /// The program; none if its remaining processes may keep running.
     leader: Option<Pid>,
+    number: u64,
 }
 
 impl Group {
     /// Starts a program in its own process group.
     pub fn spawn(command: &mut Command) -> std::io::Result<(Child, Group)> {
-        let child = command.process_group(0).kill_on_drop(true).spawn()?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let this = table::this_process();
+        let mark = format!("{}.{}.{number}", this.pid, this.start);
+        let child = command.env(MARK, &mark).process_group(0).kill_on_drop(true).spawn()?;
         let leader = child.id().and_then(kill::number);
-        Ok((child, Group { leader }))
+        if let Some(leader) = leader {
+            running().insert(number, (leader, mark));
+        }
+        Ok((child, Group { leader, number }))
     }
 
     /// Lets the remaining processes keep running.
@@ -32,23 +51,46 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let Some(leader) = self.leader else { return };
-        let below = stop_all(leader);
-        // An error means that the group has already ended.
-        let _ = kill_process_group(leader, Signal::KILL);
-        for entry in below {
-            kill::signal(entry, Signal::KILL);
+        let known = running().remove(&self.number);
+        if let (Some(leader), Some((_, mark))) = (self.leader, known) {
+            end(leader, &mark);
         }
     }
 }
 
-/// Stops the program and everything below it, so that nothing new is started while it is killed. Nothing is stopped if
-/// the program has ended: then its children are no longer below it.
-fn stop_all(leader: Pid) -> Vec<Entry> {
-    let Ok(pid) = u32::try_from(leader.as_raw_pid()) else { return Vec::new() };
+/// Ends every program that runs in a group, with all that it started: for a process that ends without coming back to
+/// what it was doing, such as one whose time is up.
+pub fn end_groups() {
+    for (leader, mark) in std::mem::take(&mut *running()).into_values() {
+        end(leader, &mark);
+    }
+}
+
+fn running() -> std::sync::MutexGuard<'static, BTreeMap<u64, (Pid, String)>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn end(leader: Pid, mark: &str) {
+    let Some(below) = stop_all(leader) else {
+        // An error means that the group has already ended.
+        let _ = kill_process_group(leader, Signal::KILL);
+        return;
+    };
+    let _ = kill_process_group(leader, Signal::KILL);
+    for entry in below {
+        kill::signal(entry, Signal::KILL);
+    }
+    // What has lost its parent is below nobody.
+    end_marked(MARK, mark);
+}
+
+/// Stops the program and everything below it, so that nothing new is started while it is killed. None, and nothing is
+/// stopped, if the program has ended: then its children are no longer below it, and may be meant to go on.
+fn stop_all(leader: Pid) -> Option<Vec<Entry>> {
+    let pid = u32::try_from(leader.as_raw_pid()).ok()?;
     // A number that was given to another process is not our child.
     if table::entry(pid).is_none_or(|entry| entry.is_zombie || entry.parent != std::process::id()) {
-        return Vec::new();
+        return None;
     }
     let _ = kill_process_group(leader, Signal::STOP);
     let mut found: Vec<Entry> = Vec::new();
@@ -60,5 +102,5 @@ fn stop_all(leader: Pid) -> Vec<Entry> {
         new.iter().for_each(|entry| kill::signal(*entry, Signal::STOP));
         found.extend(new);
     }
-    found
+    Some(found)
 }

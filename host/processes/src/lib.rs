@@ -2,10 +2,12 @@
 //!
 //! A program that runs for long is started by a [`guard`]: a process of ours in a session of its own, to which every
 //! descendant of the program falls when its parent ends. A program that is asked for one answer is in a [`Group`].
-//! [`git`] runs git for the folders that programs work in.
+//! Work on what nobody trusts is done by this binary again, [`confined`]. [`git`] runs git for the folders that programs
+//! work in.
 //!
 //! Only this crate may name the system's calls about other processes. It knows nothing of agents, harnesses and stores.
 
+pub mod confined;
 pub mod git;
 mod group;
 pub mod guard;
@@ -17,7 +19,7 @@ mod programs;
 mod space;
 mod table;
 
-pub use group::Group;
+pub use group::{Group, end_groups};
 pub use kill::{ask_to_end, end_marked, is_alive};
 pub use leash::{Guard, GuardError, Started, ended_as_written};
 pub use lines::{Line, LineReader};

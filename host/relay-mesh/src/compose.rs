@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use adapters::{Adapters, InstalledAdapters, Surroundings};
+use adapters::compiling::{Attempt, Limits};
+use adapters::{Adapters, Compiler, InstalledAdapters, Surroundings};
 use mesh::ports::machine::Machine as _;
 use mesh::{Mesh, MeshIndexRule, Parts};
 use store::files::{FilesOptions, FilesStore};
@@ -25,6 +26,9 @@ use crate::setup::request::Installation;
 
 /// How long a hook waits for the servers: its harness waits for the hook at every tool call.
 const HOOKS_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The folder of the data folder that has the installed adapters.
+pub(crate) const PLUGINS: &str = "plugins";
 
 /// Whose environment the adapters may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +65,8 @@ pub(crate) enum OpenError {
     OthersFolder { dir: PathBuf, owner: u32, us: u32 },
     #[error(transparent)]
     Machine(#[from] MachineError),
+    #[error("the system does not tell where this program lies")]
+    Itself(#[source] std::io::Error),
     #[error("`{}`, which `{key}` names, cannot be read", path.display())]
     Secret { key: &'static str, path: PathBuf, source: std::io::Error },
     #[error("`nats.user` is set, but no password file")]
@@ -93,6 +99,7 @@ impl Explain for OpenError {
             )),
             OpenError::OthersFolder { .. } => Some(OTHER_FOLDER.to_owned()),
             OpenError::Machine(_) => Some(OTHER_FOLDER.to_owned()),
+            OpenError::Itself(_) => Some("start it anew: its file may have been deleted".to_owned()),
             OpenError::Secret { .. } => Some("name a file that you can read, in `[nats]` of your settings".to_owned()),
             OpenError::NoPassword => {
                 Some("set `password` in `[nats]`, or RELAY_NATS_PASSWORD, to a file that holds it".to_owned())
@@ -129,13 +136,15 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
     let store: Arc<dyn Store> = Arc::new(open_folder(&dir, options(settings.durability.value))?);
     let machine = Arc::new(ThisMachine::named_in(&dir)?);
     // One folder holds the installed adapters and the permissions that the user gave them: see docs/adr/0007.
-    let shelf = Arc::new(InstalledAdapters::new(settings.dir.value.join("plugins")));
+    let shelf = Arc::new(InstalledAdapters::new(settings.dir.value.join(PLUGINS)));
     let adapters = Arc::new(Adapters::new(adapters::Settings {
         store: Arc::clone(&store),
         machine: Arc::clone(&machine) as Arc<dyn mesh::ports::machine::Machine>,
         cache: cache(context),
         cache_aside: Some(cache_aside(context)),
+        compiler: compiler(Attempt::InUse)?,
         installs: settings.dir.value.join("installs"),
+        rates: Some(settings.dir.value.join("rates")),
         installed: Some(Arc::clone(&shelf)),
         plugin_folders: settings.plugins.value.clone(),
         surroundings: surroundings(context, client),
@@ -166,6 +175,12 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         Err(_) => mesh,
     });
     Ok(Open { servers, store, machine, adapters, mesh })
+}
+
+/// This binary compiles components in a process of their own.
+pub(crate) fn compiler(usually: Attempt) -> Result<Compiler, OpenError> {
+    let binary = processes::confined::this_binary().map_err(OpenError::Itself)?;
+    Ok(Compiler::Apart { binary, limits: Limits::default(), usually })
 }
 
 /// Opens a folder as a store, which makes it private to the user. Refuses a shared folder that was not made for this,

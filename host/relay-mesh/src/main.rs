@@ -26,6 +26,7 @@ mod own_path;
 mod owner;
 mod pipelines;
 mod process_info;
+mod recording;
 mod render;
 mod retention;
 mod reviews;
@@ -59,7 +60,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    if let Some(exit) = processes::guard::if_asked(&arguments) {
+    let hidden = processes::guard::if_asked(&arguments).or_else(|| adapters::compiling::if_asked(&arguments));
+    if let Some(exit) = hidden {
         return exit;
     }
     let cli = match Cli::try_parse_from(&arguments) {

@@ -168,7 +168,7 @@ mod tests {
     #[tokio::test]
     async fn a_program_runs_bounded_and_almost_without_environment() {
         check("cat; exit 3", "hello", "3 hello").await;
-        check("env | grep -v -e PATH -e PWD -e SHLVL -e '^_='; true", "", "0 ").await;
+        check("env | grep -v -e PATH -e PWD -e SHLVL -e '^_=' -e '^RELAY_PROGRAM='; true", "", "0 ").await;
         check("yes", "", "wrote more than 1000 bytes").await;
         check("sleep 60", "", "took longer than 1000 ms").await;
         check("kill -9 $$", "", "137").await;
@@ -182,6 +182,11 @@ mod tests {
     #[tokio::test]
     async fn also_what_it_started_in_a_session_of_its_own() {
         ends("setsid sh -c 'echo $$ > {}/pid; sleep 60' & sleep 60").await;
+    }
+
+    #[tokio::test]
+    async fn also_what_has_lost_its_parent() {
+        ends("(setsid sh -c 'echo $$ > {}/pid; sleep 60' >/dev/null 2>&1 &); sleep 60").await;
     }
 
     async fn ends(script: &str) {

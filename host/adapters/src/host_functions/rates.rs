@@ -1,8 +1,16 @@
-//! Rate limits of host functions: per call, and per minute over all calls of an adapter in this process. A grant says
-//! what a guest may use, this says how often, so that no adapter fills a disk, floods a harness's server or starts
-//! endless programs.
+//! Rate limits of host functions: per call, and per minute over all calls of an adapter. A grant says what a guest may
+//! use, this says how often, so that no adapter fills a disk, floods a harness's server or starts endless programs.
+//!
+//! Most processes that call adapters are hooks, which live for milliseconds. So what is left is kept in a small file per
+//! adapter, which is never synced: a power cut only fills the buckets again. Built-in adapters are counted in each
+//! process alone, which costs their hooks nothing.
 
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use mesh::ports::machine::Instant;
 
@@ -112,10 +120,79 @@ impl Use {
 pub(crate) struct Spent([u32; USES]);
 
 /// The remaining uses of one adapter, over all of its calls.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Rates {
-    // A std mutex: nothing is awaited while it is held, and the section is some arithmetic.
-    left: Mutex<[Option<Bucket>; USES]>,
+    /// The file in which all processes count together.
+    file: Option<PathBuf>,
+    // A std mutex: nothing is awaited while it is held, and the section is some arithmetic and a small file.
+    left: Mutex<Buckets>,
+}
+
+type Buckets = [Option<Bucket>; USES];
+
+/// Bytes of a bucket in the file: what is left, and since when.
+const BUCKET: usize = 16;
+/// How often a file is tried that another process has locked, and the time in between. A process that was stopped while
+/// it held the lock is not waited for.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(1);
+
+impl Rates {
+    pub(crate) fn new(file: Option<PathBuf>) -> Rates {
+        Rates { file, left: Mutex::default() }
+    }
+
+    /// Takes one use. The error is the wait until the next one, in milliseconds.
+    fn take(&self, of: Use, bound: Bound, now: Instant) -> Result<(), u32> {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where the file cannot be used, this process counts alone.
+        let file = self.file.as_ref().and_then(|path| locked(path).ok());
+        if let Some(kept) = file.as_ref().and_then(read) {
+            *left = kept;
+        }
+        let (next, outcome) = take(left[of as usize], bound, now);
+        left[of as usize] = Some(next);
+        if let Some(file) = file {
+            let _full_disk = file.write_all_at(&written(&left), 0);
+        }
+        outcome
+    }
+}
+
+fn locked(path: &PathBuf) -> io::Result<File> {
+    let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
+    let file = open().or_else(|error| match path.parent() {
+        Some(folder) if error.kind() == io::ErrorKind::NotFound => {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            open()
+        }
+        Some(_) | None => Err(error),
+    })?;
+    for _ in 0..TRIES {
+        if file.try_lock().is_ok() {
+            return Ok(file);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
+/// What a file says; none if it is new or damaged.
+fn read(file: &File) -> Option<Buckets> {
+    let mut bytes = [0; BUCKET * USES];
+    file.read_exact_at(&mut bytes, 0).ok()?;
+    let number = |at: usize| Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    let mut buckets = Buckets::default();
+    for (index, bucket) in buckets.iter_mut().enumerate() {
+        let (left, at) = (number(index * BUCKET)?, number(index * BUCKET + 8)?);
+        *bucket = (at > 0).then_some(Bucket { left, at: Instant(at) });
+    }
+    Some(buckets)
+}
+
+fn written(buckets: &Buckets) -> Vec<u8> {
+    let words = buckets.iter().flat_map(|bucket| bucket.map_or([0, 0], |bucket| [bucket.left, bucket.at.0]));
+    words.flat_map(u64::to_le_bytes).collect()
 }
 
 /// A token bucket, refilled over time.
@@ -139,11 +216,7 @@ impl Guest {
         }
         *spent += 1;
         let now = self.lender.machine.now();
-        let mut left = self.lender.rates.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = &mut left[of as usize];
-        let (next, outcome) = take(*bucket, bound, now);
-        *bucket = Some(next);
-        outcome.map_err(|wait| {
+        self.lender.rates.take(of, bound, now).map_err(|wait| {
             let adapter = self.lender.name.as_str();
             tracing::warn!(adapter, "it asks for more than {} {} a minute", bound.per_minute, of.words());
             Error::Busy(wait)
@@ -192,5 +265,23 @@ mod tests {
         check(&[0, 0, 400, 1_000, 1_000], ". . 600 . 1000");
         check(&[0, 0, 100_000, 100_000, 100_000], ". . . . 1000");
         check(&[5_000, 5_000, 0, 6_000], ". . 1000 .");
+    }
+
+    #[test]
+    fn processes_count_together_and_a_damaged_file_costs_nothing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("rates/toad");
+        let bound = Bound { per_call: 100, burst: 2, per_minute: 60 };
+        // A process of its own each time, as hooks are.
+        let used = |of| Rates::new(Some(path.clone())).take(of, bound, Instant(1_000));
+        assert_eq!([used(Use::Program), used(Use::Program)], [Ok(()), Ok(())]);
+        assert_eq!(used(Use::Program), Err(1_000));
+        assert_eq!(used(Use::Note), Ok(()), "each use has its own");
+        assert_eq!(std::fs::metadata(&path).expect("a file").len(), 112, "it never grows");
+        std::fs::write(&path, "short").expect("written");
+        assert_eq!(used(Use::Program), Ok(()));
+        let held = locked(&path).expect("free");
+        assert_eq!(used(Use::Program), Ok(()), "a process that holds it is not waited for");
+        drop(held);
     }
 }

@@ -125,3 +125,15 @@ async fn list(lender: &Lender) -> HostResult<Vec<String>> {
 fn told(error: StoreError) -> Error {
     failed(format!("the store failed: {error}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interface_says_what_the_host_keeps() {
+        let wit = include_str!("../../../../wit/v0.1/host.wit");
+        let said = format!("Keys have at most {LONGEST_KEY} bytes, values at most {} KiB", LONGEST_VALUE / 1024);
+        assert!(wit.contains(&said), "{said}");
+    }
+}

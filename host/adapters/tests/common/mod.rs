@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use adapters::{Adapters, Consent, Consents, Digest, Settings, Surroundings};
+use adapters::compiling::{Attempt, Limits};
+use adapters::{Adapters, Compiler, Consent, Consents, Digest, Settings, Surroundings};
 use async_trait::async_trait;
 use mesh::messages::Priority;
 use mesh::ports::harness::{Findings, HarnessError, HookCall, HookHost, Mail, Reading, Reply};
@@ -106,7 +107,9 @@ impl Stage {
             // Shared by all tests of a run, as all processes of a user share it.
             cache: target().join("cwasm"),
             cache_aside: None,
+            compiler: compiler(Limits::default(), Attempt::InUse),
             installs: self.folder.path().join("installs"),
+            rates: Some(self.folder.path().join("rates")),
             installed: None,
             plugin_folders: vec![self.plugins()],
             surroundings: Surroundings {
@@ -127,6 +130,12 @@ impl Stage {
         change(&mut settings);
         Adapters::new(settings)
     }
+}
+
+/// Compiles in a process of its own, as the binary does.
+pub(crate) fn compiler(limits: Limits, usually: Attempt) -> Compiler {
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_compiler-of-tests"));
+    Compiler::Apart { binary, limits, usually }
 }
 
 /// A hook host that found a message and nothing else.

@@ -293,7 +293,7 @@ mod tests {
             reserve: Vec::new(),
             launch: None,
             before: None,
-            supervisor: Process { pid: 1, start: 1 },
+            supervisor: Process { pid: 1, start: 1, space: None },
             started: Instant(100),
             attempts: 1,
             earlier: None,

@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ChildStderr, Command, ExitCode, Stdio};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group};
@@ -15,6 +15,7 @@ use tokio::net::unix::pipe;
 
 use super::order::{Order, StepSignal};
 use super::{BECOME, COMMAND};
+use crate::confined::this_binary;
 use crate::kill;
 
 /// As a shell says that a program could not be started.
@@ -154,12 +155,6 @@ fn feed(pipe: OwnedFd, text: String) -> io::Result<()> {
         let _ignored = pipe.write_all(text.as_bytes()).await;
     });
     Ok(())
-}
-
-/// The binary that this process runs, also if its file was replaced since.
-fn this_binary() -> io::Result<PathBuf> {
-    let link = Path::new("/proc/self/exe");
-    if link.exists() { Ok(link.to_owned()) } else { std::env::current_exe() }
 }
 
 /// In the new process: makes the system kill it when the guard dies, and becomes the program. That wish survives the

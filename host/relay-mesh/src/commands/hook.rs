@@ -13,15 +13,15 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::server::background;
-use crate::{process_info, render};
+use crate::{process_info, recording, render};
 
 /// The longest payload, in bytes. Claude Code puts whole tool results into one.
 const LONGEST_PAYLOAD: usize = 8 * 1024 * 1024;
 /// After this the harness goes on without us, unless its adapter's install set a longer `--timeout`.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Arguments of the process that compiles the adapter when a hook runs out of time. Without it, no hook on a slow
-/// machine would ever finish compiling, and each would use up its whole deadline.
+/// Arguments of the process that waits for the adapter to be compiled, and else compiles it, when a hook runs out of
+/// time.
 static GOES_ON: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// Answer a harness's hook: what a harness calls
@@ -53,6 +53,7 @@ pub(crate) fn never_break_the_harness(args: &Args) {
     let timeout = args.timeout.map_or(DEADLINE, |seconds| Duration::from_secs(seconds.into()));
     std::panic::set_hook(Box::new(|panic| {
         render::last_words(&format!("relay-mesh: a defect: {}", panic.to_string().replace('\n', " ")));
+        processes::end_groups();
         std::process::exit(0);
     }));
     let watch = std::thread::Builder::new().name("deadline".to_owned()).stack_size(64 * 1024);
@@ -65,6 +66,8 @@ pub(crate) fn never_break_the_harness(args: &Args) {
         let seconds = timeout.as_secs();
         let words = format!("relay-mesh: the hook took longer than {seconds} s and was given up{goes_on}");
         render::last_words(&words);
+        // Nobody comes back to end what adapters started.
+        processes::end_groups();
         std::process::exit(0);
     });
     if let Err(error) = started {
@@ -72,12 +75,12 @@ pub(crate) fn never_break_the_harness(args: &Args) {
     }
 }
 
-/// Starts the process of `GOES_ON`, apart from the harness, and returns words for the message. If the adapter is
-/// compiled already, that process finds out and ends.
+/// If the adapter is being compiled, starts the process of `GOES_ON`, apart from the harness, and returns words for the
+/// message. That process sees to it that it is compiled, whatever becomes of the one that compiles it now.
 fn go_on() -> &'static str {
-    let Some(arguments) = GOES_ON.get() else { return "" };
+    let Some(arguments) = GOES_ON.get().filter(|_| adapters::compiling::is_waited_for()) else { return "" };
     match background::leave(arguments) {
-        Ok(()) => "; if its adapter was being compiled, that goes on in the background",
+        Ok(()) => "; its adapter is being compiled, which happens once and goes on in the background",
         Err(_) => "",
     }
 }
@@ -100,6 +103,9 @@ impl CommandSpec for Args {
             }),
         };
         let open = context.open_for_hook()?;
+        let manifest = || open.adapters.describe(&self.harness).ok().flatten().map(|(manifest, _)| manifest);
+        let (data, home) = (&context.settings.dir.value, context.environment.home());
+        recording::note(data, &self.harness, &call, home.as_deref(), manifest);
         let outcome = open.mesh.hook(&self.harness, &call).await?;
         let exit = u8::try_from(outcome.reply.exit_code).unwrap_or_else(|_| {
             tracing::warn!(code = outcome.reply.exit_code, "the adapter asked for an exit code that does not exist");

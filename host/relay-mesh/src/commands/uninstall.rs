@@ -1,7 +1,7 @@
 //! `relay-mesh uninstall`: takes the mesh out of a harness. Files unchanged since the install are restored byte
 //! for byte.
 
-use mesh::ports::harness::{Action, Harnesses as _};
+use mesh::ports::harness::{Action, Harness as _};
 
 use crate::command::CommandSpec;
 use crate::context::Context;
@@ -39,7 +39,7 @@ impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let context = &context.at(self.place.folder(&context.workdir)?);
         let open = context.open()?;
-        let harness = match open.adapters.get(&self.harness).await {
+        let harness = match open.adapters.adapter_even_disabled(&self.harness).await {
             Ok(Some(harness)) => harness,
             Ok(None) => return Err(errors::adapters::unknown(&self.harness, open.adapters.as_ref())),
             Err(error) => return Err(errors::adapters::failed(&self.harness, error)),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use adapters::{Compilation, Consent, Examination, Source};
+use adapters::{CacheCondition, Consent, Examination, Source};
 use serde::Serialize;
 
 use super::install::{grant_lines, of_shelf, shelf};
@@ -21,7 +21,8 @@ use crate::shapes::rfc3339;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin inspect claude-code\n  \
-    relay-mesh plugin inspect ./gemini-cli.wasm --json")]
+    relay-mesh plugin inspect ./gemini-cli.wasm --json\n\n\
+    Nothing of it is compiled or run: `relay-mesh plugin verify` and `relay-mesh plugin test` do that.")]
 pub(super) struct Args {
     /// Its name, or its file or folder
     adapter: String,
@@ -33,11 +34,10 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let is_path = text.contains(['/', '.']);
     let (examined, consent) = if is_path {
         let package = package::read(context, Path::new(text))?;
-        let examined =
-            open.adapters.try_out(&package).await.map_err(|error| package::unusable(&package.file, error))?;
+        let examined = open.adapters.examine(&package).map_err(|error| package::unusable(&package.file, error))?;
         (examined, Consent::default())
     } else {
-        match open.adapters.look_over(text).await.map_err(|error| errors::adapters::failed(text, error))? {
+        match open.adapters.look_over(text).map_err(|error| errors::adapters::failed(text, error))? {
             Some(examined) => {
                 let name = examined.manifest.name.as_str();
                 let record = shelf(&open)?.record(name).map_err(of_shelf)?;
@@ -94,10 +94,10 @@ async fn portrait(
         memory_mb: manifest.limits.memory_mb,
         grants,
         replaces_built_in: consent.replaces_built_in,
-        machine_code: match examined.compilation {
-            Compilation::Cached => "in the cache",
-            Compilation::Fresh => "compiled just now, and kept in the cache",
-            Compilation::Unkept => "compiled just now, and not kept: the cache cannot be used",
+        machine_code: match &examined.machine_code {
+            CacheCondition::Sound => "in the cache".to_owned(),
+            CacheCondition::Absent | CacheCondition::Removed => "not compiled yet".to_owned(),
+            CacheCondition::Unusable(why) => format!("not compiled, and the cache cannot be used: {why}"),
         },
         state: state.as_ref().map(|state| condition(&state.condition)),
         faults: state.as_ref().map_or(0, |state| state.counters.faults),
@@ -143,7 +143,7 @@ struct Portrait {
     /// Whether it may stand in for a built-in adapter.
     replaces_built_in: bool,
     /// Whether its machine code is kept.
-    machine_code: &'static str,
+    machine_code: String,
     /// Its condition in words, if an adapter of this name and digest is in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
@@ -184,7 +184,7 @@ impl Show for Portrait {
         line("digest", self.digest.clone());
         line("size", package::size(self.size));
         line("interface", self.interfaces.join(", "));
-        line("code", self.machine_code.to_owned());
+        line("code", self.machine_code.clone());
         line(
             "faults",
             match &self.last_fault {
@@ -244,7 +244,7 @@ mod tests {
             memory_mb: 64,
             grants: vec![grant("roots.config", true), grant("notices", false)],
             replaces_built_in: false,
-            machine_code: "in the cache",
+            machine_code: "in the cache".to_owned(),
             state: None,
             faults: 1,
             last_fault: Some("it trapped".to_owned()),

@@ -22,8 +22,9 @@ use crate::setup::shapes::GrantLine;
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin install ./gemini-cli.wasm\n  \
     relay-mesh plugin install ./target/adapter --yes --grant roots.config --grant environment.GEMINI_CLI\n\n\
-    The component is loaded first, without any grant; if that fails, it is not installed. On a terminal you are asked \
-    what to grant; elsewhere name it on the command line, or the command exits with 4.")]
+    On a terminal you are asked what to grant; elsewhere name it on the command line, or the command exits with 4. Then \
+    the component is compiled, in a process with limits on time and memory, and loaded without any grant; if that fails, \
+    it is not installed.")]
 pub(super) struct Args {
     /// The component, or the folder that holds it
     path: PathBuf,
@@ -63,7 +64,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         context.printer.show(&placed(&package, "unchanged", None, &consent))?;
         return Ok(Exit::Success);
     }
-    let examined = package::try_out(&open, &package).await?;
+    let examined = package::examine(&open, &package)?;
     let question = Question {
         adapter: name.to_owned(),
         asks: asked(&package),
@@ -77,6 +78,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         context.printer.show(&placed(&package, "declined", None, &Consent::default()))?;
         return Ok(Exit::Refused);
     };
+    package::try_out(&open, &package).await?;
     let consent = with_state(consent);
     put(&open, &package, &consent, Enablement::Enabled, found)?;
     context.printer.say(&format!("{} {} is installed.", package.manifest.title, package.manifest.version));

@@ -8,12 +8,14 @@ mod list;
 mod new;
 mod order;
 mod package;
+mod record;
 mod remove;
 mod shapes;
 mod stand;
 mod templates;
 mod test;
 mod update;
+mod vendored;
 mod verify;
 
 use crate::command::CommandSpec;
@@ -59,6 +61,8 @@ enum Verb {
     Test(test::Args),
     /// Write a repository for a new adapter, which builds, tests and installs at once
     New(new::Args),
+    /// Make fixtures of the calls that a harness makes of its hooks, until it is stopped
+    Record(record::Args),
 }
 
 impl CommandSpec for Args {
@@ -76,6 +80,7 @@ impl CommandSpec for Args {
             Verb::Verify(args) => verify::run(args, context).await,
             Verb::Test(args) => test::run(args, context).await,
             Verb::New(args) => new::run(args, context),
+            Verb::Record(args) => record::run(args, context).await,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use adapters::manifest::is_name;
 use serde::Serialize;
 
-use super::templates;
+use super::{templates, vendored};
 use crate::context::Context;
 use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// Where to write it [default: a folder of that name here]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Build on this copy of the sdk, not on the published one (rust)
+    /// Build on this copy of the sdk, and put none into the repository (rust)
     #[arg(long, value_name = "DIR", env = "RELAY_MESH_SDK")]
     sdk: Option<PathBuf>,
 }
@@ -78,7 +78,11 @@ pub(super) fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
 }
 
 /// The values for the blanks in a template.
-struct Blanks(Vec<(&'static str, String)>);
+struct Blanks {
+    values: Vec<(&'static str, String)>,
+    /// The repository has a copy of the sdk.
+    has_vendored_sdk: bool,
+}
 
 impl Blanks {
     fn fill(name: &str, sdk: Option<&Path>) -> Result<Blanks, NewError> {
@@ -90,6 +94,7 @@ impl Blanks {
         }
         let version = env!("CARGO_PKG_VERSION");
         let dependency = match sdk {
+            None if !vendored::IS_PUBLISHED => format!("{{ path = \"{}\" }}", vendored::FOLDER),
             None => format!("\"{version}\""),
             Some(path) => {
                 let manifest = fs::read_to_string(path.join("Cargo.toml")).unwrap_or_default();
@@ -100,17 +105,18 @@ impl Blanks {
                 format!("{{ path = {} }}", toml::Value::from(path.display().to_string()))
             }
         };
-        Ok(Blanks(vec![
+        let values = vec![
             ("{{name}}", name.to_owned()),
             ("{{title}}", title_of(name)),
             ("{{NAME}}", name.to_uppercase().replace('-', "_")),
             ("{{sdk}}", dependency),
             ("{{version}}", version.to_owned()),
-        ]))
+        ];
+        Ok(Blanks { values, has_vendored_sdk: sdk.is_none() && !vendored::IS_PUBLISHED })
     }
 
     fn fill_in(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (blank, value)| text.replace(blank, value))
+        self.values.iter().fold(text.to_owned(), |text, (blank, value)| text.replace(blank, value))
     }
 }
 
@@ -134,11 +140,13 @@ fn write(language: Language, blanks: &Blanks, folder: &Path) -> Result<Vec<Strin
     fs::create_dir_all(parent).map_err(refused)?;
     let draft = tempfile::Builder::new().prefix(".relay-mesh-new-").tempdir_in(parent).map_err(refused)?;
     let mut files = Vec::new();
-    for template in templates::of(language) {
-        let path = blanks.fill_in(template.path);
+    let templates =
+        templates::of(language).map(|template| (blanks.fill_in(template.path), blanks.fill_in(template.text)));
+    let sdk = vendored::files().filter(|_| blanks.has_vendored_sdk && language == Language::Rust);
+    for (path, text) in templates.chain(sdk) {
         let file = draft.path().join(&path);
         fs::create_dir_all(file.parent().unwrap_or(draft.path())).map_err(refused)?;
-        fs::write(&file, blanks.fill_in(template.text)).map_err(refused)?;
+        fs::write(&file, text).map_err(refused)?;
         files.push(path);
     }
     share(draft.path()).map_err(refused)?;
@@ -178,7 +186,10 @@ impl Explain for NewError {
             NewError::Name(_) => "names are made of a-z, 0-9 and -, and begin with a letter".to_owned(),
             NewError::BuiltIn(_) => "call yours otherwise: `relay-mesh plugin list` shows the names in use".to_owned(),
             NewError::Occupied(_) => "name another folder with --dir".to_owned(),
-            NewError::NoSdk(_) => "name the folder `sdk` of a checkout of relay-mesh, or leave --sdk out".to_owned(),
+            NewError::NoSdk(_) => {
+                "name the folder `sdk` of a checkout of relay-mesh, or leave --sdk out, and the repository gets a copy"
+                    .to_owned()
+            }
             NewError::Write(..) => return None,
         })
     }
@@ -255,7 +266,8 @@ mod tests {
             let files = write(language, &blanks, room.path()).expect("an empty folder is filled");
             for file in &files {
                 let text = fs::read_to_string(room.path().join(file)).expect("it was written");
-                assert!(!text.contains("{{") && !file.contains("{{"), "{file}: {text}");
+                let is_sdk = file.starts_with("sdk/");
+                assert!(is_sdk || !text.contains("{{") && !file.contains("{{"), "{file}: {text}");
             }
             let manifest = fs::read_to_string(room.path().join("adapter.toml")).expect("a manifest");
             let manifest = adapters::manifest::Manifest::parse(&manifest).expect("it is right");
@@ -264,9 +276,9 @@ mod tests {
     }
 
     #[test]
-    fn the_sdk_is_the_published_one_or_a_checkout() {
+    fn the_sdk_is_in_the_repository_or_a_checkout() {
         let dependency = |sdk: Option<&Path>| Blanks::fill("toad", sdk).map(|blanks| blanks.fill_in("{{sdk}}"));
-        assert_eq!(dependency(None).expect("a name"), format!("\"{}\"", env!("CARGO_PKG_VERSION")));
+        assert_eq!(dependency(None).expect("a name"), "{ path = \"sdk\" }");
         let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk");
         let path = sdk.canonicalize().expect("it is there");
         assert_eq!(dependency(Some(&sdk)).expect("a name"), format!("{{ path = \"{}\" }}", path.display()));

@@ -1,5 +1,5 @@
-//! What `install` and `update` do with a file before they ask: read it, load it without any grant, and describe it
-//! in plain words.
+//! What `install` and `update` do with a file: they read it and describe it in plain words before they ask, and load it
+//! without any grant once the user has agreed.
 
 use std::path::Path;
 
@@ -40,8 +40,8 @@ pub(super) fn read(context: &Context, path: &Path) -> Result<Package, CommandErr
     })
 }
 
-/// Loads the component without any grant and asks it who it is. One that cannot be loaded is not installed.
-pub(super) async fn try_out(open: &Open, package: &Package) -> Result<Examination, CommandError> {
+/// What a package is, unless there is an objection to it. Nothing of it is compiled or run.
+pub(super) fn examine(open: &Open, package: &Package) -> Result<Examination, CommandError> {
     let name = &package.manifest.name;
     if let Some(objection) = open.adapters.objection(&package.manifest) {
         let hint = Some(objection.hint());
@@ -52,12 +52,17 @@ pub(super) async fn try_out(open: &Open, package: &Package) -> Result<Examinatio
             objection,
         ));
     }
+    open.adapters.examine(package).map_err(|error| unusable(&package.file, error))
+}
+
+/// Loads the component without any grant and asks it who it is. One that cannot be loaded is not installed.
+pub(super) async fn try_out(open: &Open, package: &Package) -> Result<(), CommandError> {
     open.adapters.try_out(package).await.map_err(|error| unusable(&package.file, error))
 }
 
 /// The error for a component that cannot be loaded.
 pub(super) fn unusable(file: &Path, error: HarnessError) -> CommandError {
-    let hint = "tell its author; `relay-mesh plugin inspect FILE` says the same, and RELAY_LOG=debug more";
+    let hint = "tell its author; RELAY_LOG=debug says more";
     CommandError::caused_by(&format!("`{}` is no adapter", file.display()), Some(hint.to_owned()), Exit::Failure, error)
 }
 

@@ -78,7 +78,7 @@ const OWN_FILE: &[Template] = templates!("own-file":
 );
 
 /// The WIT files, for languages that have no sdk.
-const WIT: &[Template] = &[
+pub(super) const WIT: &[Template] = &[
     Template { path: "wit/adapter.wit", text: include_str!("../../../../../wit/v0.1/adapter.wit") },
     Template { path: "wit/host.wit", text: include_str!("../../../../../wit/v0.1/host.wit") },
     Template { path: "wit/types.wit", text: include_str!("../../../../../wit/v0.1/types.wit") },
@@ -95,13 +95,13 @@ pub(super) fn of(language: Language) -> impl Iterator<Item = &'static Template> 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
     use super::*;
 
-    fn files_in(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
+    pub(in super::super) fn files_in(folder: &Path, prefix: &str, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder).expect("a folder of templates") {
             let entry = entry.expect("a folder of templates");
             let path = format!("{prefix}{}", entry.file_name().to_string_lossy());

@@ -3,9 +3,11 @@
 
 use std::path::PathBuf;
 
+use adapters::compiling::Attempt;
 use conformance::{Ability, Check, CheckOutcome as Found, ExamineError, FixturesError, Report, Subject, Verdict};
 use serde::Serialize;
 
+use crate::compose;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
@@ -37,7 +39,8 @@ pub(crate) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         None => conformance::fixtures_beside(&component),
     };
     let scratch = tempfile::tempdir()?;
-    let subject = Subject { component, fixtures, scratch: scratch.path().to_owned() };
+    let compiler = compose::compiler(Attempt::Trial)?;
+    let subject = Subject { component, fixtures, scratch: scratch.path().to_owned(), compiler };
     let report = conformance::examine(&subject).await.map_err(told)?;
     if subject.fixtures.is_none() {
         context.printer.say("no fixtures were given, so only what needs none was tested; see docs/fixtures.md");

@@ -66,7 +66,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         context.printer.show(&placed(&package, "unchanged", Some(installed.version.clone()), &given))?;
         return Ok(Exit::Success);
     }
-    let examined = package::try_out(&open, &package).await?;
+    let examined = package::examine(&open, &package)?;
     let carried = carry(&open.adapters, name, &given, &package);
     if context.printer.format() == Format::Text {
         let heading = "it asks to be able to, beyond what it asked before";
@@ -87,6 +87,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
             replaces_built_in: kept.replaces_built_in || more.replaces_built_in,
         }
     };
+    package::try_out(&open, &package).await?;
     put(&open, &package, &consent, installed.standing, FoundVersion(Some(installed.digest)))?;
     context.printer.say(&format!("{} went from {} to {next}.", package.manifest.title, installed.version));
     tell_what_is_missing(context, &package, &consent);

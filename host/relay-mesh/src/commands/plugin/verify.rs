@@ -1,6 +1,6 @@
 //! `relay-mesh plugin verify`: proves that adapters are what the user consented to, and can be loaded.
 
-use adapters::{Audit, CacheCondition};
+use adapters::{Audit, CacheCondition, Compilation};
 use mesh::ports::harness::{Finding, HarnessError, Severity};
 
 use super::install::{of_shelf, shelf};
@@ -50,19 +50,26 @@ async fn look(open: &Open, name: &str) -> Result<Vec<Finding>, CommandError> {
             vec![fine("nothing is installed; your grants to builds of it in a plugin folder are kept".to_owned())]
         }
         Ok(Audit::Unknown) => return Err(errors::adapters::unknown(name, open.adapters.as_ref())),
-        Ok(Audit::Looked { kept, examination }) => {
-            let what = format!("version {} is what was installed, and it was loaded", examination.manifest.version);
-            vec![fine(what), of_cache(kept)]
+        Ok(Audit::Looked { kept, compilation, version }) => {
+            vec![
+                fine(format!("version {version} is what was installed, and it was loaded")),
+                of_cache(kept, compilation),
+            ]
         }
         Err(error) => vec![of_failure(name, &error)],
     })
 }
 
-fn of_cache(kept: CacheCondition) -> Finding {
+fn of_cache(kept: CacheCondition, compilation: Compilation) -> Finding {
     let warning = |what: String, fix: &str| Finding { severity: Severity::Warning, what, fix: Some(fix.to_owned()) };
     match kept {
         CacheCondition::Sound => fine("its machine code in the cache is whole".to_owned()),
-        CacheCondition::Absent => fine("its machine code was not in the cache, and was compiled".to_owned()),
+        CacheCondition::Absent => fine(match compilation {
+            Compilation::Cached => "its machine code was just put into the cache, by another process".to_owned(),
+            Compilation::Fresh | Compilation::Unkept => {
+                "its machine code was not in the cache, and was compiled".to_owned()
+            }
+        }),
         CacheCondition::Removed => {
             warning("its machine code in the cache was damaged, and was compiled again".to_owned(), "check the disk")
         }

@@ -84,7 +84,9 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
         Ok(version) => tell("harness", presence(&harness.about().title, version.as_deref(), installed)),
     }
     if let Some(call) = manifest.and_then(|manifest| manifest.rehearsal).filter(|_| installed) {
-        let came = hook::rehearse_aside(&installation.program, name, &call).await.unwrap_or_else(Came::NotStarted);
+        let all = open.adapters.installed();
+        let came = hook::rehearse_aside(&installation.program, name, &call, all).await;
+        let came = came.unwrap_or_else(Came::NotStarted);
         tell("hook", hook::judge(&call.hook, &came));
     }
     Ok(proofs)

@@ -7,12 +7,13 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use adapters::manifest;
+use adapters::{InstalledAdapters, manifest};
 use mesh::ports::harness::{Finding, Severity};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 use super::{broken, fine, shown};
+use crate::compose::PLUGINS;
 
 /// A slower hook is noticeable: the harness waits for it before running the tool.
 const SLOW: Duration = Duration::from_millis(500);
@@ -41,10 +42,19 @@ pub(crate) enum Came {
     Stuck,
 }
 
-/// Runs a hook once in a temporary data folder, so that the rehearsal leaves no session behind.
-pub(crate) async fn rehearse_aside(program: &Path, harness: &str, call: &manifest::Rehearsal) -> io::Result<Came> {
+/// Runs a hook once in a temporary data folder, so that the rehearsal leaves no session behind. The folder has the
+/// adapter if the user installed it, with what they granted.
+pub(crate) async fn rehearse_aside(
+    program: &Path,
+    harness: &str,
+    call: &manifest::Rehearsal,
+    installed: Option<&InstalledAdapters>,
+) -> io::Result<Came> {
     let own = Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new().prefix("relay-mesh-doctor-").permissions(own).tempdir()?;
+    if let Some(installed) = installed {
+        installed.copy(harness, &folder.path().join(PLUGINS))?;
+    }
     let environment = [("RELAY_DIR".to_owned(), folder.path().display().to_string())];
     let (event, payload) = (call.hook.as_str(), call.payload.as_str());
     Ok(rehearse(&Rehearsal { program, harness, event, payload, environment: &environment }).await)
