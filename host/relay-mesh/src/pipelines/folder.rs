@@ -40,7 +40,7 @@ impl Pipelines {
 
     /// The pipeline of an id as a user types it.
     pub(crate) fn find(&self, typed: &str) -> Result<(PipelineFolder, PipelineRecord), CommandError> {
-        let files = RecordFolder::as_typed(&self.root, typed);
+        let files = RecordFolder::as_typed(&self.root, typed)?;
         let Some(files) = files.filter(RecordFolder::has_a_record) else {
             return Err(Failure {
                 what: format!("no pipeline has the id `{typed}`"),
