@@ -96,9 +96,12 @@ pub fn check(typed: &str) -> Result<String, InvalidMessageId> {
     };
     // The first of 26 characters has three bits.
     if is_one && id.starts_with(|first: char| ('0'..='7').contains(&first)) {
-        Ok(id)
-    } else {
-        Err(InvalidMessageId(typed.to_owned()))
+        return Ok(id);
+    }
+    // The error of the type itself shortens what it quotes.
+    match typed.parse::<MessageId>() {
+        Err(error) => Err(error),
+        Ok(_) => Err(InvalidMessageId(id)),
     }
 }
 
@@ -133,5 +136,7 @@ mod tests {
         {
             assert!(check(wrong).is_err(), "{wrong}");
         }
+        let long = check(&"x".repeat(1_000_000)).expect_err("no id").to_string();
+        assert!(long.len() < 300, "what is quoted is short: {}", long.len());
     }
 }
