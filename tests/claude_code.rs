@@ -51,6 +51,7 @@ fn two_agents_talk_and_the_idle_one_is_woken() {
 
         let woken = model.wait_for_news("What is the answer?");
         transcript.step("Claude Code", "wakes, and its model is told", &woken.news());
+        assert!(woken.place_of("mail from bob").is_none(), "the notice is for her user: {}", woken.news());
         let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
         assert!(reply.text.contains("The answer is 42."), "{reply:?}");
         transcript.step("plain MCP client", "fetch_messages, waiting", &reply.text);
@@ -89,6 +90,10 @@ fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
         );
         let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice.", &[]);
         assert_eq!(run.result, "Now I am done.", "{:?}", run.outcome);
+        assert!(
+            model.heard().iter().all(|heard| heard.place_of("mail from shell").is_none()),
+            "the model is told once"
+        );
         model.wait_until_spoken();
         let told: Vec<_> =
             model.heard().iter().filter(|heard| heard.news().contains("One more thing")).cloned().collect();
@@ -119,6 +124,29 @@ fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
         let told = model.wait_for_news("# A project");
         assert!(told.news().contains("Mind the gap."), "the mail came with the tool's result: {}", told.news());
         seen_as(&stage, Ability::MidTurn, &told, "Mind the gap.");
+    });
+}
+
+#[test]
+fn a_user_sees_who_wrote_what_their_agent_is_told_mid_turn() {
+    isolated(|| {
+        let stage = installed();
+        let mail = Arc::clone(&stage);
+        let readme = stage.project.join("README.md");
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
+                .answer_with("alice", move |_| {
+                    mail.relay_ok(&["send", "alice", "Mind the gap."]);
+                    Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
+                })
+                .say("# A project", "I read it."),
+        );
+        let terminal = ClaudeCode::new(&stage, &model).open();
+        terminal.type_line("Join the mesh as alice, then read the readme.");
+        says(&terminal, "I read it.");
+        terminal.wait_for("mail from shell: \u{201c}Mind the gap.\u{201d}");
+        assert!(model.heard().iter().all(|heard| heard.place_of("mail from shell").is_none()), "for the user alone");
     });
 }
 

@@ -202,7 +202,7 @@ fn who_finds_nothing_is_told_so_and_of_a_name_that_nobody_has() {
     check(&["log"], "nothing has happened yet");
     stage.relay_ok(&["register", "bob"]);
     let nobody = ", and no agent named `bop` has joined: `relay-mesh agents` shows who has";
-    check(&["log", "--type", "reserved", "--type", "no-kind"], "nothing of that kind has happened: reserved, no-kind");
+    check(&["log", "--type", "reserved", "--type", "invited"], "nothing of that kind has happened: reserved, invited");
     check(&["log", "--agent", "bop"], &format!("nothing of that kind has happened{nobody}"));
     check(&["log", "--agent", "shell"], "nothing of that kind has happened");
     check(&["reservations", "--agent", "bop"], &format!("nothing is reserved{nobody}"));
@@ -238,6 +238,71 @@ fn bash_completes_what_stands_below_a_command() {
     check("plugin ins", "install inspect");
     check("reservations mode ad", "advise");
     check("detect-harness --j", "--json");
+}
+
+#[test]
+fn bash_completes_the_names_of_agents_and_harnesses() {
+    let stage = stage();
+    let script = stage.folder.join("completions.bash");
+    std::fs::write(&script, stage.relay_ok(&["completions", "bash"])).expect("the stage is writable");
+    for name in ["alice", "alba", "bob"] {
+        stage.relay_ok(&["register", name]);
+    }
+    let check = |line: &str, expected: &str| {
+        // As bash calls it: by what `complete` has set for the command.
+        let complete = format!(
+            "source '{}'; words=(relay-mesh {line}); COMP_WORDS=('{}' \"${{words[@]:1}}\"); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             function=$(complete -p relay-mesh | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
+             $function \"${{COMP_WORDS[0]}}\" \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD-1]}}\"; \
+             echo \"${{COMPREPLY[@]}}\"",
+            script.display(),
+            stage.binary().display(),
+        );
+        let told = Program::new("bash").arg("-c").arg(complete).envs(stage.environment()).succeed();
+        assert_eq!(told.trim(), expected, "{line}");
+    };
+    check("send al", "alba alice");
+    check("send bob 'hi' --from a", "alba alice");
+    check("read --agent bo", "bob");
+    check("install cl", "claude-code");
+    check("broadcast", "");
+    check("hea", "heartbeat");
+    check("send --pri", "--priority");
+}
+
+#[test]
+fn what_people_type_is_taken_as_it_is_meant() {
+    let stage = stage();
+    stage.relay_ok(&["register", "Alice"]);
+    stage.relay_ok(&["register", "bob"]);
+    let id = stage.relay_ok(&["send", "BOB", "hello", "--from", "alice", "--json"]);
+    let sent: serde_json::Value = serde_json::from_str(&id).expect("JSON");
+    let id = sent["id"].as_str().expect("an id");
+    let status = stage.relay_ok(&["message", &id[..24]]);
+    assert!(status.contains(id), "{status}");
+    let short = stage.run(&["message", &id[..4]]);
+    assert!(short.code == Some(2) && short.stderr.contains("is not an id"), "{short:?}");
+    stage.relay_ok(&["ack", &id[..24].to_lowercase(), "--agent", "bob"]);
+    let near = stage.run(&["send", "bbo", "hello", "--from", "alice"]);
+    assert!(near.code == Some(3) && near.stderr.contains("`bob`"), "{near:?}");
+    let kinds = stage.run(&["log", "--type", "send"]);
+    assert!(
+        kinds.code == Some(2) && kinds.stderr.contains("released, reservation-taken, reserved, sent,"),
+        "{kinds:?}"
+    );
+    assert!(stage.relay_ok(&["log", "--since", "3600", "--type", "sent"]).contains("sent"));
+}
+
+#[test]
+fn a_wake_that_wrote_a_file_says_that_and_no_more() {
+    let stage = stage();
+    let told = stage.run(&["wake", "the nightly run has ended"]);
+    let trigger = stage.data.join("wake/trigger");
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let file = told.stdout.lines().last().unwrap_or_default();
+    assert_eq!(file, format!("file worked: wrote {}; no watcher is known", trigger.display()), "{told:?}");
+    assert!(!told.stdout.contains("woke"), "{told:?}");
 }
 
 #[test]

@@ -91,21 +91,27 @@ fn a_person_is_asked_and_only_a_yes_changes_their_settings() {
         let stage = stage();
         let before = stage.tree(&stage.project);
         let terminal = ask(&stage, "first", &["install", "claude-code"]);
-        terminal.wait_for("would be created. Go on? [y/N]");
+        terminal.wait_for("would be created. Go on? [y]es [d]iff [N]o");
+        let screen = terminal.screen();
+        assert!(screen.contains("CHANGE") && screen.contains(".mcp.json"), "a line for each file: {screen}");
+        assert!(!screen.contains("+++"), "and no diff: {screen}");
+        terminal.type_line("d");
+        terminal.wait_for("+++");
+        terminal.wait_for("would be created. Go on? [y]es [d]iff [N]o");
         terminal.type_line("n");
         terminal.wait_for("Nothing was changed.");
         drop(terminal);
         assert_eq!(stage.tree(&stage.project), before);
 
         let terminal = ask(&stage, "second", &["install", "claude-code"]);
-        terminal.wait_for("[y/N]");
+        terminal.wait_for("[y]es [d]iff [N]o");
         terminal.type_line("y");
         terminal.wait_for("Claude Code is set up for the project");
         drop(terminal);
         check(&stage, &["harnesses"], 0, "installed");
 
         let terminal = ask(&stage, "third", &["uninstall", "claude-code"]);
-        terminal.wait_for("would be removed. Go on? [y/N]");
+        terminal.wait_for("would be removed. Go on? [y]es [d]iff [N]o");
         terminal.type_line("yes");
         terminal.wait_for("no longer set up");
         drop(terminal);

@@ -53,7 +53,7 @@ fn each_way_is_tried_in_order_until_one_works() {
         &[
             "gateway failed: `gateway` could not be started",
             "socket failed: there is no socket at",
-            "file worked: written to",
+            "file worked: wrote ",
         ],
     );
     assert_eq!((code, &told["method"]), (Some(0), &"file".into()));

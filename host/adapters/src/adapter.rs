@@ -429,6 +429,13 @@ impl Harness for Adapter {
         Exported::of(self)
     }
 
+    fn with_notice(&self, reply: Reply, _hook: &str, notice: &str) -> Reply {
+        match self.lender.grants.notice() {
+            Some(field) => answers::with_notice(reply, field, notice),
+            None => reply,
+        }
+    }
+
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError> {
         let payload = self.lender.grants.answers().map(|_| call.payload.clone());
         let call = to_guest::hook_call(call, self.lender.grants.narrow(&call.environment));

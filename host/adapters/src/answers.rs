@@ -30,7 +30,9 @@ mod check;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mesh::ports::harness::Reply;
 use serde::Deserialize;
+use serde_json::Value;
 use toml::Spanned;
 
 pub(crate) use check::{Excess, HostTexts, check, fitting_protocol};
@@ -99,6 +101,8 @@ pub struct Answer {
     pub words: BTreeMap<String, BTreeSet<String>>,
     /// The exit code with which the hook may end.
     pub exit_code: Option<u8>,
+    /// The field that the harness shows its user and not its model. The host writes into it who sent the mail.
+    pub notice: Option<String>,
 }
 
 /// What answers to hooks may hold, by kind.
@@ -122,6 +126,14 @@ impl Answers {
     }
 }
 
+/// A reply with a notice for the user in this field of its JSON. A reply of another shape stays as it is.
+pub(crate) fn with_notice(reply: Reply, field: &str, notice: &str) -> Reply {
+    let text = reply.stdout.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or("{}");
+    let Ok(Value::Object(mut told)) = serde_json::from_str(text) else { return reply };
+    told.entry(field).or_insert_with(|| notice.into());
+    Reply { stdout: Some(Value::Object(told).to_string()), ..reply }
+}
+
 impl std::fmt::Display for Answer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut places: Vec<String> = self.fields.iter().map(|field| format!("`{field}`")).collect();
@@ -129,6 +141,7 @@ impl std::fmt::Display for Answer {
             format!("`{path}={}`", values.iter().map(String::as_str).collect::<Vec<_>>().join("|"))
         }));
         places.extend(self.exit_code.map(|code| format!("exit code {code}")));
+        places.extend(self.notice.as_ref().map(|field| format!("`{field}` tells the user who wrote")));
         if places.is_empty() { Ok(()) } else { write!(f, " ({})", places.join(", ")) }
     }
 }
@@ -153,6 +166,7 @@ struct RawAnswer {
     #[serde(default)]
     words: Vec<String>,
     exit_code: Option<u8>,
+    notice: Option<String>,
 }
 
 /// Why a manifest's answers are wrong.
@@ -196,6 +210,7 @@ impl RawAnswer {
             }
             words.entry(path.to_owned()).or_default().extend(values.split('|').map(str::to_owned));
         }
-        Ok(Answer { fields: self.fields, words, exit_code: self.exit_code.filter(|code| *code != 0) })
+        let notice = self.notice.filter(|field| !field.is_empty());
+        Ok(Answer { fields: self.fields, words, exit_code: self.exit_code.filter(|code| *code != 0), notice })
     }
 }

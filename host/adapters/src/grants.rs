@@ -205,6 +205,13 @@ impl Grants {
         }
     }
 
+    /// Where the harness shows its user a notice beside mail.
+    pub(crate) fn notice(&self) -> Option<&str> {
+        let context = AnswerKind::Context;
+        let answer = self.asks.answers.kinds.get(&context).filter(|_| self.is_given(&context.grant()))?;
+        answer.notice.as_deref()
+    }
+
     pub(crate) fn is_given(&self, grant: &str) -> bool {
         match &self.given {
             Given::BuiltIn => true,

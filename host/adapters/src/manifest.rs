@@ -40,6 +40,7 @@
 //! [grants.answers.context]             # what its answers to hooks may hold, by kind (`answers`)
 //! fields = ["hookSpecificOutput.additionalContext"]
 //! words = ["hookSpecificOutput.hookEventName=SessionStart|PostToolUse"]
+//! notice = "systemMessage"             # where the harness shows its user who wrote, which the host fills in
 //!
 //! [limits]                             # may be lowered, and raised up to the host's own ceiling
 //! guest-ms = 200                       # processor time of one call

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use mesh::sessions::ConnectionId;
 use rmcp::model::RequestId;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::reply::Reply;
 use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
@@ -20,6 +20,9 @@ pub(crate) struct Connection {
     /// The folder that the client named as its root. Written by the first call that asks for it,
     /// cleared when the client says that its roots have changed.
     pub(crate) root: Arc<Mutex<Option<Option<String>>>>,
+    /// Cancelled once the last call so far that says who speaks has ended. Written by every such call. A std mutex:
+    /// nothing is awaited while it is held.
+    speaks: Arc<Mutex<CancellationToken>>,
 }
 
 impl Connection {
@@ -29,6 +32,46 @@ impl Connection {
             ledger: Arc::new(CallLedger { leases, calls: Mutex::default() }),
             closing: CancellationToken::new(),
             root: Arc::default(),
+            speaks: Arc::new(Mutex::new(ended())),
+        }
+    }
+
+    /// The turn of a call that has just been read. Calls run side by side, but one that says who speaks on this
+    /// connection runs before all that were read after it.
+    pub(crate) fn line_up(&self, tool: &str) -> Turn {
+        let mut last = self.speaks.lock().expect("no holder of this lock panics");
+        let after = last.clone();
+        let ends = SAYS_WHO.contains(&tool).then(|| {
+            *last = CancellationToken::new();
+            Arc::new(last.clone().drop_guard())
+        });
+        Turn { after, _ends: ends }
+    }
+}
+
+/// The tools after which the connection speaks for another agent or session.
+const SAYS_WHO: [&str; 2] = ["register_agent", "bind_session"];
+
+fn ended() -> CancellationToken {
+    let token = CancellationToken::new();
+    token.cancel();
+    token
+}
+
+/// When a call may run. It travels with its request.
+#[derive(Clone)]
+pub(crate) struct Turn {
+    after: CancellationToken,
+    /// Lets later calls run once the request is dropped, however it ends.
+    _ends: Option<Arc<DropGuard>>,
+}
+
+impl Turn {
+    /// Waits for the turn, or until the call is cancelled.
+    pub(crate) async fn comes(&self, cancelled: &CancellationToken) {
+        tokio::select! {
+            () = self.after.cancelled() => {}
+            () = cancelled.cancelled() => {}
         }
     }
 }

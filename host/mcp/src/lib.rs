@@ -11,6 +11,7 @@
 
 pub mod http;
 
+mod as_meant;
 mod caller;
 mod connection;
 mod lease_tracker;

@@ -9,9 +9,10 @@ use mesh::Mesh;
 use mesh::messages::protocol::protocol_for;
 use mesh::sessions::Transport;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ContentBlock, CreateTaskResult,
-    CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, GetTaskParams, GetTaskResult, Implementation,
-    InitializeRequestParams, InitializeResult, JsonObject, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    ContentBlock, CreateTaskResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, ErrorData, GetTaskParams,
+    GetTaskResult, Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
     RequestId, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{NotificationContext, RequestContext};
@@ -19,7 +20,7 @@ use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
 use crate::caller::{self, CallOrigin, Proof};
-use crate::connection::{Connection, OutgoingMail};
+use crate::connection::{Connection, OutgoingMail, Turn};
 use crate::http::reply::Reply;
 use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 use crate::profile::Profile;
@@ -224,6 +225,9 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if let Some(turn) = context.extensions.get::<Turn>() {
+            turn.comes(&context.ct).await;
+        }
         let shared = &self.0;
         let running = Running { connection: context.extensions.get::<Connection>(), id: &context.id };
         let Some(tool) = shared.tools.get(request.name.as_ref()) else {
@@ -280,18 +284,54 @@ impl ServerHandler for Server {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        let has_handshake = context.meta.protocol_version().is_none_or(|era| era.has_initialize());
         let method: String = request.method.chars().filter(|c| !c.is_control()).take(80).collect();
         Err(match method.as_str() {
             "tools/call" => {
                 ErrorData::invalid_params("tools/call takes a `name`, which is text, and `arguments`, an object", None)
             }
+            "initialize" | "ping" if !has_handshake => no_method(&method),
             "initialize" | "tools/list" | "ping" | "server/discover" => {
                 ErrorData::invalid_params(format!("the parameters of {method} do not match the protocol"), None)
             }
-            _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}` here"), None),
+            _ => no_method(&method),
         })
+    }
+
+    // rmcp answers these with empty lists, whether or not the capability is declared.
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(no_method("completion/complete"))
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(no_method("prompts/list"))
+    }
+
+    async fn list_resources(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(no_method("resources/list"))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Err(no_method("resources/templates/list"))
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
@@ -310,6 +350,11 @@ impl OutgoingMail {
             None => Some(self.lease),
         }
     }
+}
+
+/// The error for a method that this server does not have.
+fn no_method(method: &str) -> ErrorData {
+    ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method `{method}` here"), None)
 }
 
 /// The HTTP response that will hold the answer, if the call came over HTTP.

@@ -7,8 +7,8 @@ use mesh::names::AgentName;
 use mesh::reasons;
 use mesh::reservations::repository::PlaceError;
 use mesh::{
-    AckError, AddressError, BindError, FetchError, FindError, FinishError, IdentifyError, OrderError, RegisterError,
-    ReleaseError, ReserveError, SendError, StatusError, TakeError,
+    AckError, AddressError, BindError, FetchError, FindError, FinishError, IdError, IdentifyError, OrderError,
+    RegisterError, ReleaseError, ReserveError, SendError, StatusError, TakeError,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 
@@ -149,6 +149,17 @@ impl From<IdentifyError> for ToolError {
                 "Call register_agent first."
             }
             IdentifyError::Store(_) => AGAIN,
+        };
+        ToolError::of(&error, next)
+    }
+}
+
+impl From<IdError> for ToolError {
+    fn from(error: IdError) -> ToolError {
+        let next = match &error {
+            IdError::Invalid(_) | IdError::Unknown(_) => "Copy it from a message.",
+            IdError::Ambiguous { .. } => "Write more of it.",
+            IdError::Store(_) => AGAIN,
         };
         ToolError::of(&error, next)
     }

@@ -3,8 +3,8 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta, ProtocolVersion,
-    RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, ErrorData, GetExtensions, GetMeta,
+    ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
 
@@ -70,10 +70,13 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for WatchedTransport<T> {
             };
             match &mut message {
                 ClientJsonRpcMessage::Request(request) => {
+                    refuse_handshake(&mut request.request);
                     self.opened |= opens(&request.request);
                     request.request.extensions_mut().insert(self.connection.clone());
-                    if matches!(request.request, ClientRequest::CallToolRequest(_)) {
+                    if let ClientRequest::CallToolRequest(call) = &mut request.request {
                         self.connection.ledger.began(request.id.clone());
+                        let turn = self.connection.line_up(&call.params.name);
+                        call.extensions.insert(turn);
                     }
                 }
                 ClientJsonRpcMessage::Notification(notification) => {
@@ -108,6 +111,19 @@ enum MailInAnswer {
     WithUs(PendingLease),
     /// The HTTP response, which knows more exactly than this transport when it was flushed.
     WithReply(Reply),
+}
+
+/// A handshake in the era that has none is a method that does not exist. rmcp would take it for an older client's.
+fn refuse_handshake(request: &mut ClientRequest) {
+    let has_none = |era: ProtocolVersion| !era.has_initialize();
+    if matches!(request, ClientRequest::InitializeRequest(_))
+        && request.get_meta().protocol_version().is_some_and(has_none)
+    {
+        let meta = request.get_meta().clone();
+        let mut custom = CustomRequest::new("initialize", None);
+        custom.extensions.insert(meta);
+        *request = ClientRequest::CustomRequest(custom);
+    }
 }
 
 /// Whether a request tells which era a client uses: it is the handshake, or a request of the era

@@ -106,6 +106,19 @@ pub enum InvalidName {
     Misleading(String),
 }
 
+impl InvalidName {
+    /// The same, of the text as it was written.
+    fn about(self, text: &str) -> InvalidName {
+        let text = shorten(text);
+        match self {
+            InvalidName::Alphabet(_) => InvalidName::Alphabet(text),
+            InvalidName::TooLong(_) => InvalidName::TooLong(text),
+            InvalidName::Reserved(_) => InvalidName::Reserved(text),
+            InvalidName::Misleading(_) => InvalidName::Misleading(text),
+        }
+    }
+}
+
 fn check_part(whole: &str, part: &str) -> Result<(), InvalidName> {
     let alphabet = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if part.len() > LONGEST_NAME {
@@ -126,9 +139,11 @@ fn shorten(text: &str) -> String {
 impl FromStr for AgentName {
     type Err = InvalidName;
 
+    /// People and models also write `Alice` and mean `alice`. Stored names are read by `try_from`, which does not.
     fn from_str(text: &str) -> Result<AgentName, InvalidName> {
-        check(text)?;
-        let name = AgentName(text.to_owned());
+        let meant = text.to_ascii_lowercase();
+        check(&meant).map_err(|error| error.about(text))?;
+        let name = AgentName(meant);
         if name.is_shell() {
             Err(InvalidName::Reserved(text.to_owned()))
         } else if MISLEADING.contains(&name.local()) {
@@ -236,7 +251,9 @@ mod tests {
         check("alice", "alice of no team");
         check("alice-2@backend", "alice-2 of backend");
         check("7", "7 of no team");
-        check("Alice", "is not a name");
+        check("Alice", "alice of no team");
+        check("Alice@Backend", "alice of backend");
+        check("Älice", "`Älice` is not a name");
         check("-a", "is not a name");
         check("a@", "is not a name");
         check("a@b@c", "is not a name");
@@ -244,9 +261,18 @@ mod tests {
         check("", "is not a name");
         check(&"a".repeat(64), "too long");
         check("shell", "reserved");
+        check("SHELL", "reserved");
         check("user", "no name for an agent");
+        check("User", "no name for an agent");
         check("claude@backend", "no name for an agent");
         check("claude-2", "claude-2 of no team");
+    }
+
+    #[test]
+    fn a_stored_name_is_read_as_it_stands() {
+        for (text, expected) in [("alice", true), ("shell", true), ("Alice", false)] {
+            assert_eq!(AgentName::try_from(text.to_owned()).is_ok(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -20,23 +20,36 @@ pub struct Host {
 impl Host {
     /// Starts a server on a free port and waits until it answers.
     pub fn start(stage: &Stage) -> Host {
-        let port = free_port();
-        let log = stage.folder.join("serve.log");
-        let mut process = stage.relay(&["serve", "--http", &format!("127.0.0.1:{port}")]).start(&log);
-        let probe = HttpClient::new(port, None);
-        wait_for("the host answers", || {
-            let ended = process.child.try_wait().expect("a child can be asked");
-            assert!(ended.is_none(), "the host ended with {ended:?}: {}", read(&log));
-            probe.get("/healthz").filter(|answer| answer.status == 200)
-        });
+        let (port, process) = serving(stage, &[]);
         let token = wait_for("the host has made its token", || token_in(&stage.data));
         Host { port, token, process }
+    }
+
+    /// The same for clients that know no token.
+    pub fn start_without_token(stage: &Stage) -> Host {
+        let (port, process) = serving(stage, &["--no-token"]);
+        Host { port, token: String::new(), process }
     }
 
     /// A plain MCP client of this server.
     pub fn client(&self, name: &str) -> HttpClient {
         HttpClient::connected(self.port, &self.token, name)
     }
+}
+
+fn serving(stage: &Stage, flags: &[&str]) -> (u16, Running) {
+    let port = free_port();
+    let log = stage.folder.join("serve.log");
+    let address = format!("127.0.0.1:{port}");
+    let arguments: Vec<&str> = ["serve", "--http", &address].into_iter().chain(flags.iter().copied()).collect();
+    let mut process = stage.relay(&arguments).start(&log);
+    let probe = HttpClient::new(port, None);
+    wait_for("the host answers", || {
+        let ended = process.child.try_wait().expect("a child can be asked");
+        assert!(ended.is_none(), "the host ended with {ended:?}: {}", read(&log));
+        probe.get("/healthz").filter(|answer| answer.status == 200)
+    });
+    (port, process)
 }
 
 fn token_in(data: &Path) -> Option<String> {

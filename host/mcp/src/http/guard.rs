@@ -2,7 +2,8 @@
 //! send the token.
 //!
 //! The Host header is checked because a web page can make its own host name resolve to this machine (DNS
-//! rebinding); a numeric address cannot be rebound. The Origin header is checked because only browsers send it.
+//! rebinding); a numeric address cannot be rebound. The Origin header is checked because it is browsers that send it.
+//! The server's own origin passes: no page comes from there, so it says nothing that the Host header does not.
 
 use std::net::IpAddr;
 
@@ -64,11 +65,14 @@ impl Guard {
             return Err(Rejection::Host(called));
         }
         match headers.get(header::ORIGIN) {
-            Some(origin) if !self.origins.iter().any(|known| known.as_bytes() == origin.as_bytes()) => {
-                Err(Rejection::Origin(readable(origin)))
-            }
+            Some(origin) if !is_own(origin, host) && !self.knows(origin) => Err(Rejection::Origin(readable(origin))),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// Whether the user has allowed the pages of an origin.
+    pub(super) fn knows(&self, origin: &HeaderValue) -> bool {
+        self.origins.iter().any(|known| known.as_bytes() == origin.as_bytes())
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -86,6 +90,11 @@ impl Guard {
             }
         }
     }
+}
+
+/// Whether an origin is this server, as the request itself addresses it.
+fn is_own(origin: &HeaderValue, host: &HeaderValue) -> bool {
+    origin.as_bytes().strip_prefix(b"http://").is_some_and(|rest| rest.eq_ignore_ascii_case(host.as_bytes()))
 }
 
 /// The token in an Authorization header.
@@ -112,7 +121,11 @@ impl IntoResponse for Rejection {
             ),
             Rejection::NoHost => (StatusCode::FORBIDDEN, "the request does not say which host it calls\n".to_owned()),
             Rejection::Origin(origin) => {
-                (StatusCode::FORBIDDEN, format!("web pages may not call this server, and `{origin}` is a web page\n"))
+                let sentence = format!(
+                    "web pages may not call this server, and `{origin}` is a web page; `origins` of [http] in your \
+                     settings names those that may\n"
+                );
+                (StatusCode::FORBIDDEN, sentence)
             }
             Rejection::NoToken => (
                 StatusCode::UNAUTHORIZED,
@@ -172,6 +185,29 @@ mod tests {
             let headers = format!("host: localhost; origin: {page}");
             check(&settings, &headers, Err(Rejection::Origin(page.to_owned())));
         }
+    }
+
+    #[test]
+    fn the_servers_own_origin_is_no_web_page() {
+        let settings = HttpSettings::default();
+        for own in ["localhost:7423", "127.0.0.1:7423", "[::1]:7423"] {
+            check(&settings, &format!("host: {own}; origin: http://{own}"), Ok(()));
+        }
+        check(&settings, "host: localhost:7423; origin: http://LOCALHOST:7423", Ok(()));
+        // Another port, another name, another scheme, and a name that only resolves to this machine.
+        for (host, origin) in [
+            ("localhost:7423", "http://localhost:3000"),
+            ("localhost:7423", "http://localhost"),
+            ("localhost:7423", "http://127.0.0.1:7423"),
+            ("localhost:7423", "https://localhost:7423"),
+            ("localhost:7423", "http://localhost:7423.evil.example"),
+            ("localhost:7423", "http://evil.example:7423"),
+        ] {
+            let rejected = Err(Rejection::Origin(origin.to_owned()));
+            check(&settings, &format!("host: {host}; origin: {origin}"), rejected);
+        }
+        let rebound = Err(Rejection::Host("evil.example:7423".to_owned()));
+        check(&settings, "host: evil.example:7423; origin: http://evil.example:7423", rebound);
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! every response is watched until it is flushed (see `reply` and `flush`).
 
 mod body;
+mod cors;
+mod era;
 mod flush;
 mod guard;
 pub mod identity;
@@ -150,10 +152,19 @@ async fn counted(request: Request, next: Next) -> Response {
     next.run(request).await.map(|body| Body::new(CountedBody::new(body, open)))
 }
 
-async fn mcp(State(state): State<AppState>, mut request: Request) -> Response {
+async fn mcp(State(state): State<AppState>, request: Request) -> Response {
+    // A browser asks without the token whether its page may send one.
+    if let Some(allowed) = cors::preflight(&state.guard, &request) {
+        return allowed;
+    }
     if let Err(rejection) = state.guard.admit(request.headers()) {
         return rejection.into_response();
     }
+    let page = cors::page(&state.guard, request.headers());
+    cors::readable_by(page, answer(state, request).await)
+}
+
+async fn answer(state: AppState, mut request: Request) -> Response {
     let connection =
         request.extensions().get::<ConnectInfo<HttpConnection>>().map(|ConnectInfo(connection)| connection.clone());
     let ends_session = request.method() == Method::DELETE;
@@ -167,6 +178,9 @@ async fn mcp(State(state): State<AppState>, mut request: Request) -> Response {
         Ok(body) => body,
         Err(told) => return told,
     };
+    if let Some(refusal) = era::refusal(&head.headers, &body) {
+        return json(StatusCode::NOT_FOUND, refusal);
+    }
     let request = Request::from_parts(head, Body::from(body));
     let (head, body) = state.service.handle(request).await.into_parts();
     match head.status {

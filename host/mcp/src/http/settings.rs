@@ -20,7 +20,7 @@ pub struct HttpSettings {
     /// Names by which clients may call this machine, besides its loopback names.
     pub hosts: Vec<String>,
     /// Origins of web pages that may call, as in `http://localhost:6274`. None by default: a page in a
-    /// browser is not an agent.
+    /// browser is not an agent. They need the token all the same.
     pub origins: Vec<String>,
     /// How long a session may be quiet before it ends. Agents are quiet for hours; this is for clients
     /// that left without saying so.

@@ -143,3 +143,90 @@ async fn the_era_without_a_handshake_over_http_speaks_by_key() {
         assert!(text(&refused).contains(expected), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn what_is_not_declared_is_no_method() {
+    let undeclared = ["prompts/list", "resources/list", "resources/templates/list", "completion/complete"];
+    let complete = json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "a", "value": ""}});
+    let params = |method: &str| if method == "completion/complete" { complete.clone() } else { json!({}) };
+    for era in HANDSHAKES {
+        let world = World::new();
+        let mut lines = Lines::connected(world.pipe(PIPE, ClientProcess::default()).0, era).await;
+        let web = Web::start(&world).await;
+        let session = web.session(era).await;
+        for (id, method) in (1..).zip(undeclared) {
+            let over_pipe = lines.ask(id, method, params(method)).await;
+            let over_http = session.ask(method, params(method)).await;
+            for answer in [over_pipe, over_http] {
+                assert_eq!(answer["error"]["code"], -32601, "{era} {method}: {answer}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_era_without_a_handshake_refuses_one() {
+    let world = World::new();
+    let mut lines = lines(&world);
+    let mut params = hello("2026-07-28");
+    params["_meta"] = modern();
+    let refused = lines.ask(1, "initialize", params.clone()).await;
+    assert_eq!(refused["error"]["code"], -32601, "{refused}");
+    check_list("2026-07-28", &lines.ask(2, "tools/list", json!({"_meta": modern()})).await);
+
+    let web = Web::start(&world).await;
+    for params in [params, json!({"_meta": modern()})] {
+        for headers in [
+            &[("mcp-protocol-version", "2026-07-28"), ("mcp-method", "initialize")] as &[(&str, &str)],
+            &[("mcp-protocol-version", "2026-07-28")],
+        ] {
+            let body = json!({"jsonrpc": "2.0", "id": 7, "method": "initialize", "params": params});
+            let answer = web.send("POST", "/mcp", headers, body.to_string()).await;
+            assert_eq!(answer.status, 404, "{answer:?}");
+            let told: Value = serde_json::from_str(&answer.body).expect("JSON");
+            assert_eq!((&told["id"], &told["error"]["code"]), (&json!(7), &json!(-32601)), "{told}");
+            assert!(!answer.headers.contains_key("mcp-session-id"), "{answer:?}");
+        }
+    }
+    // A client of an older era that asks for the newest one is offered what has a handshake.
+    let mut older = self::lines(&world);
+    let offered = older.ask(1, "initialize", hello("2026-07-28")).await;
+    assert_eq!(offered["result"]["protocolVersion"], "2025-11-25", "{offered}");
+}
+
+#[tokio::test]
+async fn calls_that_follow_a_registration_know_who_speaks() {
+    for _ in 0..20 {
+        let world = World::new();
+        let mut lines = Lines::connected(world.pipe(PIPE, ClientProcess::default()).0, "2025-11-25").await;
+        lines.begin(1, "register_agent", r#"{"name": "alice"}"#).await;
+        lines.begin(2, "fetch_messages", "{}").await;
+        lines.begin(3, "send_message", r#"{"to": "alice", "body": "to myself"}"#).await;
+        let mut answers = std::collections::BTreeMap::new();
+        for _ in 0..3 {
+            let answer = lines.next().await;
+            answers.insert(answer["id"].as_u64(), text(&answer));
+        }
+        assert_eq!(answers[&Some(1)], "you are `alice`");
+        assert!(!answers[&Some(2)].contains("you have not registered"), "{answers:?}");
+        assert!(answers[&Some(3)].starts_with("sent "), "{answers:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_registration_that_is_cancelled_or_fails_holds_nobody_up() {
+    let world = World::new();
+    let mut lines = Lines::connected(world.pipe(PIPE, ClientProcess::default()).0, "2025-11-25").await;
+    lines.begin(1, "register_agent", r#"{"name": "no name!"}"#).await;
+    lines.begin(2, "list_agents", "{}").await;
+    let answers = [lines.next().await, lines.next().await];
+    assert!(answers.iter().any(|answer| answer["id"] == 2 && text(answer) == "no agent is here"), "{answers:?}");
+    lines.begin(3, "register_agent", r#"{"name": "alice"}"#).await;
+    lines.cancel(3).await;
+    lines.begin(4, "list_agents", "{}").await;
+    loop {
+        if lines.next().await["id"] == 4 {
+            break;
+        }
+    }
+}

@@ -23,13 +23,16 @@ async fn who_has_no_business_here_is_turned_away_with_a_sentence() {
     let world = World::new();
     let web = Web::start(&world).await;
     // The change to a good request, the status, and part of the error text.
-    let cases: [(&str, &str, u16, &str); 8] = [
+    let (own, other) = (format!("http://{}", web.address), "http://localhost:6274");
+    let cases: [(&str, &str, u16, &str); 10] = [
         ("x-harmless", "header", 200, ""),
         ("authorization", "", 401, "Authorization: Bearer TOKEN"),
         ("authorization", "Bearer of bad news", 401, "install"),
         ("host", "evil.example:7423", 403, "127.0.0.1 or localhost"),
         ("origin", "http://evil.example", 403, "web pages"),
         ("origin", "null", 403, "web pages"),
+        ("origin", &own, 200, ""),
+        ("origin", other, 403, "`origins` of [http]"),
         ("content-type", "text/plain", 415, "application/json"),
         ("accept", "text/html", 406, "text/event-stream"),
     ];
@@ -360,4 +363,28 @@ async fn a_body_of_100_mb_in_chunks_is_too_large_and_its_sender_is_told_so() {
     let answer = until_closed(&web, &parts).await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     assert!(answer.contains("may have"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_page_that_the_user_has_allowed_may_call_and_read_the_answer() {
+    let world = World::new();
+    let page = "http://localhost:6274";
+    let (token, origins) = (Some(TOKEN.to_owned()), vec![page.to_owned()]);
+    let web = Web::with(&world, HttpSettings { token, origins, ..HttpSettings::default() }).await;
+    let asks = [("access-control-request-method", "POST"), ("authorization", "")];
+    let preflight =
+        |origin: &'static str| -> Vec<(&str, &str)> { asks.into_iter().chain([("origin", origin)]).collect() };
+    let allowed = web.send("OPTIONS", "/mcp", &preflight(page), String::new()).await;
+    assert_eq!((allowed.status, allowed.headers["access-control-allow-origin"].to_str().ok()), (204, Some(page)));
+    assert!(
+        allowed.headers["access-control-allow-headers"].to_str().is_ok_and(|names| names.contains("authorization"))
+    );
+    let stranger = web.send("OPTIONS", "/mcp", &preflight("http://evil.example"), String::new()).await;
+    assert_eq!(stranger.status, 403, "{stranger:?}");
+    assert!(!stranger.headers.contains_key("access-control-allow-origin"), "{stranger:?}");
+    let answer = web.send("POST", "/mcp", &[("origin", page)], initialize()).await;
+    assert_eq!((answer.status, answer.headers["access-control-allow-origin"].to_str().ok()), (200, Some(page)));
+    assert_eq!(answer.headers["access-control-expose-headers"], "mcp-session-id");
+    let without = web.send("POST", "/mcp", &[("origin", page), ("authorization", "")], initialize()).await;
+    assert_eq!(without.status, 401, "it needs the token all the same: {without:?}");
 }

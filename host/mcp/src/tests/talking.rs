@@ -276,3 +276,55 @@ async fn a_client_that_offers_roots_and_names_none_is_served_all_the_same() {
     let listed = lines.call(2, "list_agents", "{}").await;
     assert!(listed.contains(r#"project "/inherited""#), "{listed}");
 }
+
+#[tokio::test]
+async fn a_list_of_many_agents_has_a_limit_and_can_be_narrowed() {
+    let world = World::new();
+    let mut present = Vec::new();
+    for number in 0..31 {
+        let client = world.client("a-client").await;
+        let project = if number < 3 { "/home/u/shop" } else { "api" };
+        let register = format!(r#"{{"name": "agent-{number:02}", "project": "{project}", "team": "t"}}"#);
+        client.call("register_agent", &register).await;
+        present.push(client);
+    }
+    let asking = world.client("a-client").await;
+    let listed = asking.call("list_agents", "{}").await;
+    assert_eq!(listed.lines().filter(|line| line.starts_with("agent-")).count(), 30, "{listed}");
+    assert!(listed.ends_with("1 more: choose by team, harness or project, raise limit, or find_agents"), "{listed}");
+    let few = asking.structured("list_agents", r#"{"limit": "2"}"#).await;
+    assert_eq!((few["agents"].as_array().map(Vec::len), &few["more"]), (Some(2), &serde_json::json!(29)), "{few}");
+    let all = asking.structured("list_agents", r#"{"limit": 100}"#).await;
+    assert_eq!((all["agents"].as_array().map(Vec::len), &all["more"]), (Some(31), &serde_json::Value::Null));
+    for project in ["shop", "/home/u/shop", "/home/u/shop/"] {
+        let of_project = asking.structured("list_agents", &format!(r#"{{"project": "{project}"}}"#)).await;
+        assert_eq!(of_project["agents"].as_array().map(Vec::len), Some(3), "{project}");
+    }
+    let in_team = asking.structured("list_agents", r#"{"team": "T", "project": "api"}"#).await;
+    assert_eq!(in_team["agents"].as_array().map(Vec::len), Some(28));
+}
+
+#[tokio::test]
+async fn what_a_model_writes_is_taken_as_it_was_meant() {
+    let world = World::new();
+    let bob = world.client("a-client").await;
+    assert_eq!(bob.call("register_agent", r#"{"name": "Bob"}"#).await, "you are `bob`");
+    let alice = world.joined("alice").await;
+    let sent =
+        alice.structured("send_message", r#"{"to": "[\"Bob\"]", "body": 5, "priority": "High", "thread": 17}"#).await;
+    assert_eq!(sent["recipients"][0]["to"], "bob", "{sent}");
+    let fetched = bob
+        .structured("fetch_messages", r#"{"limit": "5", "peek": "true", "wait_seconds": "", "from": "Alice"}"#)
+        .await;
+    let message = &fetched["messages"][0];
+    assert_eq!(
+        (&message["body"], &message["thread"]),
+        (&serde_json::json!("5"), &serde_json::json!("17")),
+        "{fetched}"
+    );
+    let id = sent["id"].as_str().expect("an id").to_lowercase();
+    let status = alice.structured("message_status", &format!(r#"{{"id": "{}"}}"#, &id[..25])).await;
+    assert_eq!(status["id"], sent["id"], "the beginning of an id is enough");
+    let wrong = bob.call("fetch_messages", r#"{"limit": "many"}"#).await;
+    assert!(wrong.starts_with("[`limit`: invalid type: string \"many\""), "{wrong}");
+}

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use view::CommandView;
 
-use super::{Effect, Tool, ToolCall, ToolOutput, message_id};
+use super::{Effect, Tool, ToolCall, ToolOutput};
 use crate::tool_error::ToolError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -25,7 +25,7 @@ impl Tool for CommandStatus {
 
     async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<CommandView>, ToolError> {
         let agent = call.agent()?;
-        let id = message_id(&input.id)?;
+        let id = call.id(&input.id).await?;
         let command = call.mesh.command(id).await.map_err(mesh::TakeError::from)?;
         let yours = command.filter(|command| command.from == agent || command.to == agent);
         let Some(command) = yours else {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use view::MessageView;
 
-use super::{Effect, List, Tool, ToolCall, ToolOutput, message_id};
+use super::{Effect, List, Tool, ToolCall, ToolOutput};
 use crate::lease_tracker::{OnArrival, PendingLease};
 use crate::tool_error::ToolError;
 
@@ -77,10 +77,14 @@ impl Tool for FetchMessages {
 
     async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         let agent = call.agent()?;
-        let (ask, wait) = ask(&input)?;
+        let one = match &input.message_id {
+            Some(id) => Some(call.id(id).await?),
+            None => None,
+        };
+        let (ask, wait) = ask(&input, one)?;
         let mut acknowledged = Vec::new();
         if let Some(ids) = &input.acknowledge_ids {
-            let ids: Vec<MessageId> = ids.0.iter().map(|id| message_id(id)).collect::<Result<_, _>>()?;
+            let ids: Vec<MessageId> = futures::future::try_join_all(ids.0.iter().map(|id| call.id(id))).await?;
             let outcomes = call.mesh.acknowledge(&agent, &ids).await?;
             acknowledged = outcomes.into_iter().map(|outcome| outcome.id.to_string()).collect();
         }
@@ -107,7 +111,7 @@ impl Tool for FetchMessages {
 }
 
 /// The fetch that the caller asks for, and how long it waits.
-fn ask(input: &Input) -> Result<(Fetch, Duration), ToolError> {
+fn ask(input: &Input, one: Option<MessageId>) -> Result<(Fetch, Duration), ToolError> {
     let usual = Fetch::default();
     let most = |name: &str, value: u64, most: u64| {
         if value > most {
@@ -119,7 +123,6 @@ fn ask(input: &Input) -> Result<(Fetch, Duration), ToolError> {
         Ok(())
     };
     let limit = input.limit.unwrap_or(usual.limit);
-    let one = input.message_id.as_deref().map(message_id).transpose()?;
     let usual_length = if one.is_some() { MUCH } else { usual.max_length };
     let max_length = input.max_length.unwrap_or(usual_length);
     if one.is_none() && input.offset.is_some() {

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use view::CommandView;
 
-use super::{Effect, Tool, ToolCall, ToolOutput, message_id};
+use super::{Effect, Tool, ToolCall, ToolOutput};
 use crate::tool_error::ToolError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ impl Tool for FinishCommand {
     type Output = CommandView;
 
     async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<CommandView>, ToolError> {
-        let id = message_id(&input.id)?;
+        let id = call.id(&input.id).await?;
         let ended = if input.failed == Some(true) { Ended::Failed } else { Ended::Done };
         let result = input.result.unwrap_or_default();
         let command = call.mesh.finish_command(&call.caller, id, ended, &result).await?;

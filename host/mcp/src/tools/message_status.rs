@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use view::{RecipientView, Timestamp};
 
-use super::{Effect, Tool, ToolCall, ToolOutput, message_id};
+use super::{Effect, Tool, ToolCall, ToolOutput};
 use crate::text::{Text, quoted};
 use crate::tool_error::ToolError;
 
@@ -38,7 +38,7 @@ impl Tool for Status {
 
     async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
         call.agent()?;
-        let id = message_id(&input.id)?;
+        let id = call.id(&input.id).await?;
         let status = call.mesh.message_status(&call.caller, id).await?;
         let recipients: Vec<RecipientView> = status.recipients.iter().map(RecipientView::from).collect();
         let message = status.message;

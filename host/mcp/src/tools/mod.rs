@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use mesh::Mesh;
-use mesh::names::{AgentName, InvalidMessageId, MessageId};
+use mesh::names::{AgentName, MessageId};
 use mesh::sessions::{Principal, Ticket};
 use rmcp::model::{JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
@@ -39,6 +39,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::as_meant::as_meant;
 use crate::caller::KEY;
 use crate::lease_tracker::{MailOnItsWay, PendingLease};
 use crate::profile::{Group, Profile};
@@ -103,6 +104,11 @@ impl ToolCall {
     fn agent(&self) -> Result<AgentName, ToolError> {
         self.caller.agent().cloned().ok_or_else(ToolError::not_registered)
     }
+
+    /// The id of a message or a command, from the id or its first characters.
+    async fn id(&self, typed: &str) -> Result<MessageId, ToolError> {
+        Ok(self.mesh.id_of(&self.caller, typed).await?)
+    }
 }
 
 struct ToolOutput<O> {
@@ -124,11 +130,6 @@ impl<O: Text> From<O> for ToolOutput<O> {
         let text = view.text();
         ToolOutput::new(view, text)
     }
-}
-
-/// The id of a message or a command.
-fn message_id(text: &str) -> Result<MessageId, ToolError> {
-    text.parse().map_err(|error: InvalidMessageId| ToolError::new(error.to_string(), "Copy it from a message."))
 }
 
 /// A tool's answer, in the protocol's terms.
@@ -265,8 +266,12 @@ fn make_harmless(output: &mut Value) {
 }
 
 fn parse<I: DeserializeOwned + JsonSchema>(arguments: Value) -> Result<I, ToolError> {
+    if let Ok(input) = serde_json::from_value(arguments.clone()) {
+        return Ok(input);
+    }
+    let known: JsonObject = schema::input::<I>();
+    let arguments = as_meant(arguments, &known);
     serde_json::from_value(arguments.clone()).map_err(|error| {
-        let known: JsonObject = schema::input::<I>();
         let names: Vec<&str> = known
             .get("properties")
             .and_then(Value::as_object)
@@ -304,7 +309,7 @@ fn in_plain_words(said: &str) -> String {
     })
 }
 
-/// A list. Models also write a single text instead.
+/// A list. Models also write a single text instead, or the list as text.
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "OneOrMany")]
 struct List(Vec<String>);
@@ -319,7 +324,7 @@ enum OneOrMany {
 impl From<OneOrMany> for List {
     fn from(list: OneOrMany) -> List {
         match list {
-            OneOrMany::One(one) => List(vec![one]),
+            OneOrMany::One(one) => List(serde_json::from_str(&one).unwrap_or_else(|_| vec![one])),
             OneOrMany::Many(many) => List(many),
         }
     }

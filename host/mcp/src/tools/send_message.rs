@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use view::{PriorityView, SentView};
 
-use super::{Effect, List, Tool, ToolCall, ToolOutput, message_id};
+use super::{Effect, List, Tool, ToolCall, ToolOutput};
 use crate::tool_error::ToolError;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,11 +37,15 @@ impl Tool for SendMessage {
     type Output = SentView;
 
     async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<SentView>, ToolError> {
+        let reply_to = match &input.reply_to {
+            Some(id) => Some(call.id(id).await?),
+            None => None,
+        };
         let draft = Draft {
             body: input.body,
             subject: input.subject,
             thread: input.thread,
-            reply_to: input.reply_to.as_deref().map(message_id).transpose()?,
+            reply_to,
             priority: input.priority.map(Into::into).unwrap_or_default(),
             tags: input.tags.unwrap_or_default().0,
             idempotency_key: input.idempotency_key,

@@ -11,6 +11,7 @@ use crate::core::Core;
 use crate::delivery::chain;
 use crate::delivery::evidence::{OpenHandOvers, ROUTE_OF_HOOKS};
 use crate::delivery::invitation;
+use crate::delivery::notice;
 use crate::delivery::wake_file;
 use crate::messages::Priority;
 use crate::messages::fetch;
@@ -72,12 +73,17 @@ impl Mesh {
             harness: adapter.about().harness.clone(),
             speaker: None,
             lease: None,
+            notice: None,
             invitation: None,
             advice: None,
             ends_turn: false,
         };
         let answer = adapter.hook(call, &mut desk).await;
-        let MeshHookHost { speaker, lease, invitation, advice, ends_turn, .. } = desk;
+        let MeshHookHost { speaker, lease, notice, invitation, advice, ends_turn, .. } = desk;
+        let answer = match (answer, notice) {
+            (Ok(reply), Some(notice)) if reply.shows_mail => Ok(adapter.with_notice(reply, &call.name, &notice)),
+            (answer, _) => answer,
+        };
         let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
         if let (Some((session, advice)), false) = (&advice, shows)
             && let Err(error) = edits::advise(&self.core, session, advice).await
@@ -143,6 +149,8 @@ struct MeshHookHost<'a> {
     speaker: Option<SessionRef>,
     /// The lease of the mail given to the adapter. Written by `look_up`.
     lease: Option<Lease>,
+    /// What the user is told about that mail. Written by `look_up`.
+    notice: Option<String>,
     /// The invitation given to the adapter instead of mail. Written by `look_up`.
     invitation: Option<(SessionRef, MessageId)>,
     /// The advice given to the adapter before the mail, with its session. Written by `look_up`.
@@ -427,6 +435,7 @@ impl MeshHookHost<'_> {
         }
         let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
         let mail = Mail { ids: lease.messages.clone(), text, priority };
+        self.notice = notice::of(messages.iter().take(taken).map(|fetched| &fetched.message));
         self.lease = Some(lease.cutting(cut));
         Ok(Some(mail))
     }

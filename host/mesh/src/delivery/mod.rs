@@ -8,6 +8,7 @@ pub(crate) mod invitation;
 pub(crate) mod invite;
 pub(crate) mod loop_guard;
 pub(crate) mod next_route;
+pub(crate) mod notice;
 pub(crate) mod pass;
 pub(crate) mod scheduler;
 pub(crate) mod serve;

@@ -3,11 +3,12 @@
 use crate::commands::Command;
 use crate::messages::address::AddressError;
 use crate::messages::fetch::{AckError, Acknowledged, Fetch, FetchError, Fetched, Lease};
+use crate::messages::id_prefix::IdError;
 use crate::messages::receipt::DeliveryStatus;
 use crate::messages::status::{MeshStatus, MessageStatus, StatusError};
 use crate::messages::wake::{Wake, WakeError};
 use crate::messages::watch::Mailed;
-use crate::messages::{address, fetch, hand_over, outbox, status, wake, watch};
+use crate::messages::{address, fetch, hand_over, id_prefix, outbox, status, wake, watch};
 use crate::names::{AgentName, MessageId};
 use crate::sessions::{Principal, SessionRef};
 use crate::{Mesh, Queued, RepositoryReservations};
@@ -75,6 +76,12 @@ impl Mesh {
     /// first.
     pub async fn queued(&self) -> Result<Vec<Queued>, StoreError> {
         outbox::queued(&self.core).await
+    }
+
+    /// The id of a message or command from what was typed: the id, or its first characters if only one id that the
+    /// asker may know begins so.
+    pub async fn id_of(&self, asker: &Principal, typed: &str) -> Result<MessageId, IdError> {
+        id_prefix::id_of(&self.core, asker, typed).await
     }
 
     /// A message's status and history. An agent may ask about messages that it sent or received; the user's own command

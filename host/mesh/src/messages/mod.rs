@@ -5,6 +5,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod envelope;
 pub(crate) mod fetch;
 pub(crate) mod hand_over;
+pub(crate) mod id_prefix;
 pub(crate) mod idempotency;
 pub(crate) mod inbox;
 pub(crate) mod inboxes;

@@ -447,6 +447,11 @@ pub trait Harness: Send + Sync + 'static {
         let none = || HarnessError::Unsupported(format!("the adapter `{}` runs no tasks", self.about().harness));
         self.optional().runner.ok_or_else(none)
     }
+    /// The answer to a hook with a notice for the harness's user beside the mail in it, if this harness has a place for
+    /// one that its model does not read.
+    fn with_notice(&self, reply: Reply, _hook: &str, _notice: &str) -> Reply {
+        reply
+    }
     /// Answers a hook in two steps on one instance: read the payload, let `desk` look up, answer.
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError>;
 }

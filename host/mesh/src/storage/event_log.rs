@@ -44,6 +44,31 @@ impl Event {
     }
 }
 
+/// Every kind of event that this version writes, in alphabetical order.
+pub const EVENT_KINDS: [&str; 21] = [
+    "adopted",
+    "agent-offline",
+    "agent-online",
+    "command-done",
+    "command-run",
+    "command-taken",
+    "command-waits",
+    "commanded",
+    "deleted",
+    "edit-advised",
+    "edit-refused",
+    "held",
+    "invited",
+    "registered",
+    "released",
+    "reservation-taken",
+    "reserved",
+    "sent",
+    "store-replaced",
+    "wake-failed",
+    "woke",
+];
+
 /// The current name of a kind of event. Lines from before 0.1 stay in the log until retention deletes them.
 pub fn kind_of_today(kind: &str) -> &str {
     match kind {
@@ -90,6 +115,8 @@ impl EventLog {
 
     /// Like `note`, for a line that is complete already.
     pub(crate) async fn note_line<T: serde::Serialize + Sync>(&self, event: &'static str, line: &T) {
+        // Tests of this crate have kinds of their own.
+        debug_assert!(cfg!(test) || EVENT_KINDS.contains(&event), "`{event}` is missing from the list of kinds");
         if let Err(error) = self.write_behind.log_line(&keys::global(), line).await {
             tracing::warn!(event, %error, "an event is missing from the event log");
         }

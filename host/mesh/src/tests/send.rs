@@ -287,3 +287,34 @@ async fn keys_that_a_process_holds_in_memory_are_those_of_a_day() {
         world.machine.pass(25 * 3_600_000);
     }
 }
+
+#[tokio::test]
+async fn the_beginning_of_an_id_is_enough_if_only_one_begins_so() {
+    let world = World::new();
+    let alice = world.joined("alice").await;
+    let carol = world.joined("carol").await;
+    world.joined("bob").await;
+    let first = world.say("alice", "one").await;
+    let second = world.say("alice", "two").await;
+    let id_of = async |who: &crate::sessions::Call, typed: &str| {
+        let asker = world.mesh.identify(who).await.expect("identified");
+        world.mesh.id_of(&asker, typed).await.map_or_else(|error| error.to_string(), |id| id.to_string())
+    };
+    let (first, second) = (first.to_string(), second.to_string());
+    assert_eq!(id_of(&alice, &first).await, first);
+    assert_eq!(id_of(&alice, &first.to_lowercase()).await, first);
+    // They were made at one time of the fake clock, so they differ in what follows it.
+    let common = first.chars().zip(second.chars()).take_while(|(a, b)| a == b).count();
+    assert!(common >= 10, "{first} {second}");
+    assert_eq!(id_of(&alice, &first[..=common]).await, first);
+    assert_eq!(id_of(&shell_call(None), &second.to_lowercase()[..=common]).await, second);
+    let (earlier, later) = if first < second { (&first, &second) } else { (&second, &first) };
+    assert_eq!(id_of(&alice, &first[..common]).await, format!("`{}` may mean {earlier}, {later}", &first[..common]));
+    assert!(id_of(&alice, &first[..5]).await.contains("is not an id"), "too short to say when it was made");
+    // What concerns others is not for an agent to learn.
+    assert_eq!(
+        id_of(&carol, &first[..=common]).await,
+        format!("no message or command that you know of begins with `{}`", &first[..=common])
+    );
+    assert!(id_of(&alice, "no-id!").await.contains("is not an id"));
+}

@@ -24,7 +24,7 @@ use crate::setup::request::{Installation, Reach, ServerUrl, setup};
     relay-mesh install codex --tools core,reservations,commands\n  \
     relay-mesh install claude-code --transport http --http-url http://127.0.0.1:7423/mcp\n  \
     relay-mesh install generic\n\n\
-    Every change is shown first, as a diff. Without a terminal and without `--yes` nothing changes, and the command \
+    Every change is listed first, and shown as a diff; at the question, `d` shows the diff. Without a terminal and without `--yes` nothing changes, and the command \
     exits with 4. A second run changes nothing.")]
 pub(crate) struct Args {
     /// Which harness, as `relay-mesh harnesses` lists them

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mesh::Event;
 use mesh::names::AgentName;
 use mesh::ports::machine::{Instant, Machine};
+use mesh::{EVENT_KINDS, Event};
 use store::Position;
 
 use crate::command::CommandSpec;
@@ -42,8 +42,14 @@ pub(crate) struct Args {
 }
 
 /// Also accepts the names that kinds had before 0.1.
-fn kind(text: &str) -> Result<String, std::convert::Infallible> {
-    Ok(mesh::kind_of_today(text).to_owned())
+fn kind(text: &str) -> Result<String, String> {
+    let kind = text.to_ascii_lowercase();
+    let kind = mesh::kind_of_today(&kind);
+    if EVENT_KINDS.contains(&kind) {
+        Ok(kind.to_owned())
+    } else {
+        Err(format!("the kinds are {}", EVENT_KINDS.join(", ")))
+    }
 }
 
 /// An agent, or `shell`: the command line that speaks for no agent.
@@ -116,5 +122,19 @@ async fn print_from(
         if stretch.at_end {
             return Ok((from, printed));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_that_nothing_is_called_is_an_error_with_the_list() {
+        assert_eq!(kind("sent").as_deref(), Ok("sent"));
+        assert_eq!(kind("Reserved").as_deref(), Ok("reserved"));
+        assert_eq!(kind("swept").as_deref(), Ok("deleted"), "a name of before 0.1");
+        let error = kind("send").expect_err("no kind");
+        assert!(error.starts_with("the kinds are adopted,") && error.ends_with(", woke"), "{error}");
     }
 }

@@ -38,10 +38,10 @@ impl CommandSpec for Args {
             return Ok(Exit::Success);
         }
         let page = if self.command.is_empty() {
-            main_page(&cli)?
+            page_of(&cli)?
         } else {
             let wanted = page_name(&self.command.join("-"));
-            match all(&cli).into_iter().find(|command| name_of(command) == wanted) {
+            match all(&cli).into_iter().chain(topics(&cli)).find(|command| name_of(command) == wanted) {
                 Some(command) => page_of(command)?,
                 None => {
                     return Err(Failure {
@@ -70,6 +70,11 @@ fn all(cli: &clap::Command) -> Vec<&clap::Command> {
     all
 }
 
+/// Commands that exist for what their help says, and that the list of commands leaves out.
+fn topics(cli: &clap::Command) -> Option<&clap::Command> {
+    cli.find_subcommand("exit-codes")
+}
+
 fn page_name(command: &str) -> String {
     format!("relay-mesh-{command}")
 }
@@ -77,15 +82,6 @@ fn page_name(command: &str) -> String {
 /// The page's name: clap's display name of the built command.
 fn name_of(command: &clap::Command) -> String {
     command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
-}
-
-fn main_page(cli: &clap::Command) -> Result<Vec<u8>, CommandError> {
-    let mut page = page_of(cli)?;
-    page.extend_from_slice(b".SH EXIT STATUS\n");
-    for (code, meaning) in exit_codes::rows() {
-        page.extend_from_slice(format!(".TP\n\\fB{code}\\fR\n{meaning}\n").as_bytes());
-    }
-    Ok(page)
 }
 
 fn page_of(command: &clap::Command) -> Result<Vec<u8>, CommandError> {
@@ -98,6 +94,10 @@ fn page_of(command: &clap::Command) -> Result<Vec<u8>, CommandError> {
         command = command.mut_subcommand("help", |help| help.hide(true));
     }
     Man::new(command).title(title).render(&mut page)?;
+    page.extend_from_slice(b".SH EXIT STATUS\n");
+    for (code, meaning) in exit_codes::rows() {
+        page.extend_from_slice(format!(".TP\n\\fB{code}\\fR\n{meaning}\n").as_bytes());
+    }
     Ok(page)
 }
 
@@ -113,9 +113,9 @@ fn write_all(cli: &clap::Command, folder: &Path) -> Result<usize, CommandError> 
             })
         })
     };
-    write("relay-mesh.1", main_page(cli)?)?;
+    write("relay-mesh.1", page_of(cli)?)?;
     let mut count = 1;
-    for command in all(cli) {
+    for command in all(cli).into_iter().chain(topics(cli)) {
         write(&format!("{}.1", name_of(command)), page_of(command)?)?;
         count += 1;
     }
@@ -139,6 +139,23 @@ mod tests {
                 assert!(folder.path().join(format!("{name}.1")).is_file(), "{}: {name}", name_of(command));
             }
         }
+    }
+
+    #[test]
+    fn every_page_has_the_exit_codes_and_they_have_one_too() {
+        let mut cli = Cli::command();
+        cli.build();
+        let pages = all(&cli).into_iter().chain([&cli]).chain(topics(&cli));
+        let mut names = Vec::new();
+        for command in pages {
+            let page = String::from_utf8(page_of(command).expect("rendered")).expect("text");
+            assert!(page.contains(".SH EXIT STATUS\n.TP\n\\fB0\\fR\ndone\n"), "{page}");
+            names.push(name_of(command));
+        }
+        assert!(names.contains(&"relay-mesh-exit-codes".to_owned()), "{names:?}");
+        let folder = tempfile::tempdir().expect("a folder");
+        write_all(&cli, folder.path()).expect("written");
+        assert!(folder.path().join("relay-mesh-exit-codes.1").is_file());
     }
 
     #[test]

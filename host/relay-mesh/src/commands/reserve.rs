@@ -10,6 +10,7 @@ use mesh::{Mesh, Others, Own, Reserve, Reserved};
 
 use crate::command::CommandSpec;
 use crate::context::Context;
+use crate::duration;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::printable_line;
@@ -59,7 +60,7 @@ pub(crate) struct Args {
 }
 
 fn ttl(text: &str) -> Result<Ttl, String> {
-    let span = humantime::parse_duration(text).map_err(|_| "write it as `90s`, `20m`, `2h` or `1d`".to_owned())?;
+    let span = duration::typed(text).ok_or_else(|| "write it as `90s`, `20m`, `2h` or `1d`".to_owned())?;
     Ttl::new(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)).map_err(|error| error.to_string())
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use view::RunView;
 
 use crate::command::CommandSpec;
-use crate::commands::input;
+use crate::commands::{input, waiting};
 use crate::context::Context;
 use crate::errors::{CommandError, Failure, StreamError};
 use crate::exit::Exit;
@@ -129,10 +129,7 @@ impl From<Loaded> for Extensions {
 
 /// A time that is not zero; a bare number is seconds.
 pub(crate) fn span(text: &str) -> Result<Duration, String> {
-    let span = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => humantime::parse_duration(text).map_err(|_| "write it as `30`, `30s`, `5m` or `2h`".to_owned())?,
-    };
+    let span = waiting::timeout(text)?;
     if span.is_zero() { Err("a run needs time: it must be more than zero".to_owned()) } else { Ok(span) }
 }
 

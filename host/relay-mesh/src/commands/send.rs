@@ -55,8 +55,8 @@ pub(crate) struct Args {
     #[arg(long)]
     thread: Option<String>,
     /// The message that it answers; acknowledges that one
-    #[arg(long, value_name = "ID")]
-    reply_to: Option<MessageId>,
+    #[arg(long, value_name = "ID", value_parser = mesh::check_id)]
+    reply_to: Option<String>,
     /// How far it may interrupt
     #[arg(long, value_enum, default_value_t)]
     priority: PriorityWord,
@@ -115,11 +115,15 @@ impl CommandSpec for Args {
         };
         let open = context.open()?;
         let caller = context.principal(&open, self.from).await?;
+        let reply_to = match &self.reply_to {
+            Some(id) => Some(open.mesh.id_of(&caller, id).await?),
+            None => None,
+        };
         let draft = Draft {
             body,
             subject: self.subject,
             thread: self.thread,
-            reply_to: self.reply_to,
+            reply_to,
             priority: self.priority.into(),
             tags: self.tags,
             idempotency_key: self.idempotency_key,

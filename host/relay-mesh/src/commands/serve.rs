@@ -93,8 +93,8 @@ impl CommandSpec for Args {
             TokenUse::Off => (None, "it asks for no token".to_owned()),
         };
         let profile = context.settings.tools.value;
-        let (listen, identity) = (context.settings.listen.value, Some(own));
-        let settings = HttpSettings { listen, token, identity, profile, ..HttpSettings::default() };
+        let (listen, origins) = (context.settings.listen.value, context.settings.origins.value.clone());
+        let settings = HttpSettings { listen, token, identity: Some(own), origins, profile, ..HttpSettings::default() };
         let listener = Listener::bind(settings).await.map_err(ServerError::from)?;
         let events = offer_events(context).await;
         let record = ServerRecord {

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use mesh::ports::machine::Instant;
 
+use crate::duration;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Since {
     /// This long before now.
@@ -13,7 +15,7 @@ pub(crate) enum Since {
 
 impl Since {
     pub(crate) fn parse(text: &str) -> Result<Since, String> {
-        if let Ok(ago) = humantime::parse_duration(text) {
+        if let Some(ago) = duration::typed(text) {
             return Ok(Since::Ago(ago));
         }
         moment(text).map(Since::At).ok_or_else(|| {
@@ -72,6 +74,7 @@ mod tests {
         for (text, expected) in [
             ("2h", Some(2_800_000)),
             ("90s", Some(9_910_000)),
+            ("90", Some(9_910_000)),
             ("1970-01-01T00:00:01Z", Some(1_000)),
             ("1970-01-01 00:00:02", Some(2_000)),
             ("1970-01-01", Some(0)),

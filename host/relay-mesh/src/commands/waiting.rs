@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::duration;
 use crate::errors::{CommandError, StreamError};
 use crate::signals::Stop;
 
@@ -53,5 +54,5 @@ impl Patience {
 
 /// Parses a duration as people type it, such as `5m`.
 pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|_| "write it as `30s`, `5m` or `2h`".to_owned())
+    duration::typed(text).ok_or_else(|| "write it as `30`, `30s`, `5m` or `2h`".to_owned())
 }

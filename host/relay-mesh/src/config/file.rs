@@ -16,6 +16,7 @@ use super::nats::NatsValues;
 use super::store::{self, Differ, StoreAt};
 use super::values::{AutoCleanup, AutoReserve, Durable, TokenUse, Values, team};
 use super::wake::{Method, WakeValues};
+use crate::duration;
 
 /// Reads the file of that name in a folder or the nearest folder above. Costs one failed open for each folder without
 /// one.
@@ -82,6 +83,7 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Found, ConfigEr
         durability: file.durability,
         listen: http.listen,
         token: http.token.map(|on| if on { TokenUse::Required } else { TokenUse::Off }),
+        origins: http.origins.map(|pages| pages.into_iter().map(|page| page.0).collect()),
         plugins: file.plugins,
         away_after: file.away_after.map(|duration| duration.0),
         hold_after_stop: file.hold_after_stop.map(|duration| duration.0),
@@ -181,6 +183,7 @@ struct File {
 struct Http {
     listen: Option<SocketAddr>,
     token: Option<bool>,
+    origins: Option<Vec<PageOrigin>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -282,6 +285,27 @@ impl<'de> Deserialize<'de> for Tools {
     }
 }
 
+/// Where a web page comes from, spelled as browsers send it.
+struct PageOrigin(String);
+
+impl<'de> Deserialize<'de> for PageOrigin {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PageOrigin, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+        let is_spelled_so = |host: &str| {
+            !host.is_empty()
+                && host
+                    .bytes()
+                    .all(|byte| byte.is_ascii_graphic() && !byte.is_ascii_uppercase() && !b"/*?#@,".contains(&byte))
+        };
+        if host.is_some_and(is_spelled_so) {
+            return Ok(PageOrigin(text));
+        }
+        let what = format!("`{text}` is not where a web page comes from: write it as in `http://localhost:6274`");
+        Err(serde::de::Error::custom(what))
+    }
+}
+
 struct Team(String);
 
 impl<'de> Deserialize<'de> for Team {
@@ -290,14 +314,23 @@ impl<'de> Deserialize<'de> for Team {
     }
 }
 
-/// In milliseconds; written as `10m` or `1h 30m`.
+/// In milliseconds; written as `10m` or `1h 30m`, or as a number of seconds.
 struct Duration(u64);
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a length of time: write it as in `10m` or `1h 30m`")]
+enum Written {
+    Seconds(u64),
+    Text(String),
+}
 
 impl<'de> Deserialize<'de> for Duration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let parsed = humantime::parse_duration(&text);
-        let milliseconds = parsed.ok().and_then(|duration| u64::try_from(duration.as_millis()).ok());
+        let text = match Written::deserialize(deserializer)? {
+            Written::Seconds(seconds) => seconds.to_string(),
+            Written::Text(text) => text,
+        };
+        let milliseconds = duration::typed(&text).and_then(|duration| u64::try_from(duration.as_millis()).ok());
         milliseconds.map(Duration).ok_or_else(|| {
             serde::de::Error::custom(format!("`{text}` is not a length of time: write it as in `10m` or `1h 30m`"))
         })

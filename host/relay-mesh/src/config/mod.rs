@@ -84,6 +84,8 @@ pub(crate) struct Settings {
     pub(crate) listen: Setting<SocketAddr>,
     /// Whether HTTP clients must show the server's token.
     pub(crate) token: Setting<TokenUse>,
+    /// The origins of the web pages that may call the server.
+    pub(crate) origins: Setting<Vec<String>>,
     /// Folders with further adapters.
     pub(crate) plugins: Setting<Vec<PathBuf>>,
     /// Silence after which an agent counts as away, in milliseconds.
@@ -189,6 +191,12 @@ impl Explain for ConfigError {
     }
 }
 
+/// What this version does not know in a file of settings.
+#[cfg(test)]
+pub(crate) fn unknown_in(path: &Path) -> Result<Vec<String>, ConfigError> {
+    Ok(file::read(path, None)?.map(|found| found.warnings).unwrap_or_default())
+}
+
 impl Settings {
     /// Determines every setting for a command line run in `workdir`.
     pub(crate) fn load(flags: Values, environment: &Environment, workdir: &Path) -> Result<Settings, ConfigError> {
@@ -244,6 +252,7 @@ impl Settings {
             durability: pick(layers, |values| values.durability, Durable::Disk),
             listen: pick(layers, |values| values.listen, DEFAULT_LISTEN),
             token: pick(layers, |values| values.token, TokenUse::Required),
+            origins: pick(layers, |values| values.origins.clone(), Vec::new()),
             plugins: pick(layers, |values| values.plugins.clone(), Vec::new()),
             away_after: pick(layers, |values| values.away_after, limits.away_after),
             hold_after_stop: pick(layers, |values| values.hold_after_stop, limits.after_stop),
@@ -321,6 +330,7 @@ impl Settings {
             }),
             line("http.listen", &self.listen, SocketAddr::to_string),
             line("http.token", &self.token, |token| token.as_str().to_owned()),
+            line("http.origins", &self.origins, |origins| origins.join(" ")),
             line("loops.hops", &self.hops, u32::to_string),
             line("loops.per-pair", &self.per_pair, u32::to_string),
             line("loops.per-agent", &self.per_agent, u32::to_string),

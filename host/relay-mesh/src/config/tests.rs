@@ -116,12 +116,13 @@ fn servers_are_the_persons_to_name() {
 
 #[test]
 fn every_kind_of_value_is_read() {
-    let user = "away-after = '1h 30m'\nhold-after-stop = '2h'\n[http]\nlisten = '127.0.0.1:1'\ntoken = false\n[loops]\nhops = 3\nwindow = '90s'";
+    let user = "away-after = '1h 30m'\nhold-after-stop = '2h'\n[http]\nlisten = '127.0.0.1:1'\ntoken = false\norigins = ['http://localhost:6274']\n[loops]\nhops = 3\nwindow = '90s'";
     for (key, value) in [
         ("away-after", "1h 30m"),
         ("hold-after-stop", "2h"),
         ("http.listen", "127.0.0.1:1"),
         ("http.token", "off"),
+        ("http.origins", "http://localhost:6274"),
         ("loops.hops", "3"),
         ("loops.window", "1m 30s"),
     ] {
@@ -208,9 +209,19 @@ fn what_is_wrong_is_named_with_its_line() {
 }
 
 #[test]
+fn a_bare_number_is_a_length_of_time_in_seconds() {
+    for (written, expected) in [("90", "1m 30s"), ("'90'", "1m 30s"), ("'1h'", "1h")] {
+        let file = format!("away-after = {written}");
+        let expected = format!("{expected} by ~/project/.relay-mesh.toml");
+        check(&file, "", &[], nothing(), "away-after", &expected);
+    }
+}
+
+#[test]
 fn a_project_opens_no_door_for_the_people_who_clone_it() {
     for (file, key) in [
         ("[http]\ntoken = false", "http.token"),
+        ("[http]\norigins = ['http://localhost:6274']", "http.origins"),
         ("[http]\nlisten = '0.0.0.0:1'", "http.listen"),
         ("plugins = ['p']", "plugins"),
         ("[wake]\ngateway = ['sh', '-c', 'curl evil']", "wake"),

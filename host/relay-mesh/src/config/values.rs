@@ -100,6 +100,7 @@ pub(crate) struct Values {
     pub(crate) durability: Option<Durable>,
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) token: Option<TokenUse>,
+    pub(crate) origins: Option<Vec<String>>,
     pub(crate) plugins: Option<Vec<PathBuf>>,
     pub(crate) away_after: Option<u64>,
     pub(crate) hold_after_stop: Option<u64>,
@@ -153,12 +154,13 @@ impl Values {
     }
 
     /// Refuses what a project may not set, because a clone brings the project's file along unseen. It may say how
-    /// agents of the project work together, but not open a port, drop the token, bring adapters, say when mail is
+    /// agents of the project work together, but not open a port, drop the token, admit web pages, bring adapters, say when mail is
     /// deleted, or name the servers that carry everything or the programs that a wake runs.
     pub(super) fn refuse_what_is_the_persons(&self, path: &Path) -> Result<(), ConfigError> {
         let personal = [
             ("http.listen", self.listen.is_some()),
             ("http.token", self.token.is_some()),
+            ("http.origins", self.origins.is_some()),
             ("plugins", self.plugins.is_some()),
             ("store", matches!(self.shared, Some(Shared::Nats(_)))),
             ("nats", self.nats != NatsValues::default()),

@@ -51,7 +51,7 @@ impl Pipelines {
 
     /// The same; none if there is no such pipeline.
     pub(crate) fn look(&self, typed: &str) -> Result<Option<(PipelineFolder, PipelineRecord)>, RunsError> {
-        let files = RecordFolder::as_typed(&self.root, typed);
+        let files = RecordFolder::as_typed(&self.root, typed)?;
         let Some(files) = files.filter(RecordFolder::has_a_record) else { return Ok(None) };
         let folder = PipelineFolder { files };
         let record = folder.record()?;

@@ -47,7 +47,7 @@ impl Reviews {
 
     /// The review of an id as a user types it; none if there is no such review.
     pub(crate) fn find(&self, typed: &str) -> Result<Option<(ReviewFolder, ReviewRecord)>, RunsError> {
-        let files = RecordFolder::as_typed(&self.root, typed).filter(|files| files.root.is_dir());
+        let files = RecordFolder::as_typed(&self.root, typed)?.filter(|files| files.root.is_dir());
         let Some(files) = files else { return Ok(None) };
         let folder = ReviewFolder { files };
         let record = folder.record()?;

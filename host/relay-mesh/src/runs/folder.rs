@@ -12,7 +12,7 @@ use processes::guard::Running;
 use store::Durability;
 
 use super::alive;
-use super::record_folder::{RECORD, newest_first};
+use super::record_folder::{RECORD, ids_beside, newest_first};
 use crate::atomic_write;
 use crate::errors::Explain;
 use crate::exit::Exit;
@@ -30,6 +30,8 @@ pub(crate) enum RunsError {
     Unknown(String),
     #[error("`{0}` is not a run's id")]
     NotAnId(String),
+    #[error("`{typed}` may mean {}", .candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Ambiguous { typed: String, candidates: Vec<RunId> },
     #[error("the files of run {id} could not be read")]
     Unreadable { id: RunId, source: io::Error },
     #[error("the files of run {id} could not be written")]
@@ -42,7 +44,7 @@ impl Explain for RunsError {
     fn exit(&self) -> Exit {
         match self {
             RunsError::Unknown(_) => Exit::NotFound,
-            RunsError::NotAnId(_) => Exit::Usage,
+            RunsError::NotAnId(_) | RunsError::Ambiguous { .. } => Exit::Usage,
             RunsError::Unreadable { .. } | RunsError::Unwritable { .. } | RunsError::Folder { .. } => Exit::Store,
         }
     }
@@ -50,6 +52,7 @@ impl Explain for RunsError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             RunsError::Unknown(_) | RunsError::NotAnId(_) => "run `relay-mesh runs list` to see which there are",
+            RunsError::Ambiguous { .. } => "write more of it",
             RunsError::Unreadable { .. } => "`relay-mesh runs gc` deletes the files of runs that are over",
             RunsError::Unwritable { .. } | RunsError::Folder { .. } => {
                 "see whether the disk is full and the data folder is yours"
@@ -58,6 +61,26 @@ impl Explain for RunsError {
         Some(hint.to_owned())
     }
 }
+
+/// The id that was typed: whole, or its first characters if only one of `known` begins so.
+pub(crate) fn whole_id(typed: &str, known: impl FnOnce() -> Vec<RunId>) -> Result<RunId, RunsError> {
+    let wanted = typed.trim().to_ascii_uppercase();
+    if let Ok(id) = wanted.parse() {
+        return Ok(id);
+    }
+    if wanted.is_empty() || wanted.len() >= RUN_ID_LENGTH || !wanted.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Err(RunsError::NotAnId(typed.to_owned()));
+    }
+    let candidates: Vec<RunId> = known().into_iter().filter(|id| id.to_string().starts_with(&wanted)).collect();
+    match candidates.as_slice() {
+        [only] => Ok(*only),
+        [] => Err(RunsError::Unknown(typed.to_owned())),
+        _ => Err(RunsError::Ambiguous { typed: typed.to_owned(), candidates }),
+    }
+}
+
+/// How many characters an id has.
+const RUN_ID_LENGTH: usize = 26;
 
 /// All runs of a data folder.
 #[derive(Clone, Debug)]
@@ -106,8 +129,7 @@ impl Runs {
             let newest = self.ids().into_iter().next().ok_or_else(|| RunsError::Unknown(typed.to_owned()))?;
             return self.load(newest);
         }
-        let id: RunId = typed.to_uppercase().parse().map_err(|_| RunsError::NotAnId(typed.to_owned()))?;
-        self.load(id)
+        self.load(whole_id(typed, || ids_beside(&self.root))?)
     }
 
     pub(crate) fn load(&self, id: RunId) -> Result<(RunFolder, RunRecord), RunsError> {
@@ -231,6 +253,32 @@ impl RunFolder {
         match record.stage(alive::is_worked_on(&self.live, record.supervisor, machine)) {
             RunStage::Abandoned if guarded() => RunStage::Running,
             stage => stage,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_an_id_is_enough_if_only_one_run_begins_so() {
+        let known = || {
+            ["01JD8Z3K5V0000000000000000", "01JD8Z3K5V0000000000000001", "01JE8Z3K5V0000000000000000"]
+                .map(|id| id.parse().expect("an id"))
+                .to_vec()
+        };
+        for (typed, expected) in [
+            ("01JE", "01JE8Z3K5V0000000000000000"),
+            ("01je8z", "01JE8Z3K5V0000000000000000"),
+            ("01JD8Z3K5V0000000000000001", "01JD8Z3K5V0000000000000001"),
+            ("01JF", "no run has the id `01JF`"),
+            ("01JD", "`01JD` may mean 01JD8Z3K5V0000000000000000, 01JD8Z3K5V0000000000000001"),
+            ("", "`` is not a run's id"),
+            ("../x", "`../x` is not a run's id"),
+        ] {
+            let found = whole_id(typed, known).map_or_else(|error| error.to_string(), |id| id.to_string());
+            assert_eq!(found, expected, "{typed}");
         }
     }
 }

@@ -28,7 +28,7 @@ use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::runner::HarnessRunner;
 
 pub(crate) use begin::{Place, RunRequest};
-pub(crate) use folder::{RunFolder, Runs, RunsError};
+pub(crate) use folder::{RunFolder, Runs, RunsError, whole_id};
 pub(crate) use schema::Shape;
 pub(crate) use supervise::binary;
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use store::Durability;
 
-use super::RunsError;
+use super::{RunsError, whole_id};
 use crate::atomic_write;
 
 /// The file with the record.
@@ -30,12 +30,16 @@ impl RecordFolder {
     }
 
     /// The folder of an id as a user types it, or of the newest for `last`.
-    pub(crate) fn as_typed(parent: &Path, typed: &str) -> Option<RecordFolder> {
+    pub(crate) fn as_typed(parent: &Path, typed: &str) -> Result<Option<RecordFolder>, RunsError> {
         let id = match typed {
             "last" => newest_first(parent).into_iter().next(),
-            typed => typed.to_uppercase().parse().ok(),
+            typed => match whole_id(typed, || ids_beside(parent)) {
+                Ok(id) => Some(id),
+                Err(RunsError::Unknown(_) | RunsError::NotAnId(_)) => None,
+                Err(error) => return Err(error),
+            },
         };
-        id.map(|id| RecordFolder::within(parent, id))
+        Ok(id.map(|id| RecordFolder::within(parent, id)))
     }
 
     pub(crate) fn create(&self) -> Result<(), RunsError> {
@@ -62,6 +66,12 @@ impl RecordFolder {
     pub(crate) fn read(&self, name: &str) -> Result<Vec<u8>, RunsError> {
         fs::read(self.root.join(name)).map_err(|source| RunsError::Unreadable { id: self.id, source })
     }
+}
+
+/// The ids of all runs, reviews and pipelines: a review and its first run begin alike.
+pub(crate) fn ids_beside(parent: &Path) -> Vec<RunId> {
+    let data = parent.parent().unwrap_or(parent);
+    ["runs", "reviews", "pipelines"].iter().flat_map(|kind| newest_first(&data.join(kind))).collect()
 }
 
 /// The ids of the folders in a folder, the newest first.

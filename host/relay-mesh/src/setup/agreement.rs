@@ -51,6 +51,25 @@ pub(crate) fn decision(plan: &Plan, confirmation: Confirmation, audience: Audien
     }
 }
 
+/// What the user wants, asked `[y]es [d]iff [N]o`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Apply,
+    /// See every line first, and be asked again.
+    SeeDiff,
+    Decline,
+}
+
+/// What an answer to `[y]es [d]iff [N]o` means. An empty line means no.
+pub(crate) fn wish(answer: &str) -> Wish {
+    let diff = ["d", "diff"].contains(&answer.trim().to_ascii_lowercase().as_str());
+    match (is_yes(answer), diff) {
+        (true, _) => Wish::Apply,
+        (false, true) => Wish::SeeDiff,
+        (false, false) => Wish::Decline,
+    }
+}
+
 /// Whether the answer to `[y/N]` means yes. An empty line means no.
 pub(crate) fn is_yes(answer: &str) -> bool {
     ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str())
@@ -88,6 +107,20 @@ mod tests {
         check("--yes", Audience::Nobody, Decision::Apply);
         check("--dry-run", Audience::Terminal, Decision::ShowOnly);
         check("--dry-run --yes", Audience::Nobody, Decision::ShowOnly);
+    }
+
+    #[test]
+    fn the_diff_is_shown_to_who_asks_for_it() {
+        for (answer, expected) in [
+            ("y\n", Wish::Apply),
+            ("d\n", Wish::SeeDiff),
+            (" Diff ", Wish::SeeDiff),
+            ("\n", Wish::Decline),
+            ("", Wish::Decline),
+            ("dy", Wish::Decline),
+        ] {
+            assert_eq!(wish(answer), expected, "{answer:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use mesh::ports::harness::{Edit, Plan, Scope};
 
-use super::agreement::{Audience, Confirmation, Decision, decision, is_yes};
+use super::agreement::{Audience, Confirmation, Decision, Wish, decision, wish};
 use super::diff;
 use super::installed::scope_name;
 use super::shapes::{FileChange, PlanOutcome, PlanShape};
@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::Format;
-use crate::render::{Show, printable, printable_line};
+use crate::render::{Show, printable, printable_line, table};
 
 /// What a plan is for, and the texts shown to the user.
 pub(crate) struct PlanContext<'a> {
@@ -73,15 +73,18 @@ fn carry_out_once(
     let files: Vec<FileChange> = plan.edits.iter().map(|edit| change(edit, &locate(edit))).collect();
     let decision = decision(&plan, about.confirmation, audience(context.printer.format()));
     if context.printer.format() == Format::Text && !files.is_empty() {
-        let diffs: Vec<&str> = files.iter().map(|file| file.diff.as_str()).collect();
-        context.printer.data(&diffs.concat())?;
+        context.printer.data(&listed(&files))?;
+        // A terminal would scroll the list and the question away.
+        if decision != Decision::Ask {
+            context.printer.data(&diffs(&files))?;
+        }
     }
     let agreed = match decision {
         Decision::NothingToDo => Err(PlanOutcome::Unchanged),
         Decision::ShowOnly => Err(PlanOutcome::Shown),
         Decision::Unasked => Err(PlanOutcome::Unasked),
         Decision::Apply => Ok(()),
-        Decision::Ask if ask(context, &plan)? => Ok(()),
+        Decision::Ask if ask(context, &plan, &files)? => Ok(()),
         Decision::Ask => Err(PlanOutcome::Declined),
     };
     let outcome = match agreed {
@@ -123,10 +126,51 @@ fn change(edit: &Edit, path: &str) -> FileChange {
         (Some(_), Some(_)) => "changed",
         (Some(_) | None, None) => "removed",
     };
-    FileChange { path: path.to_owned(), change, diff: diff::unified(edit, path) }
+    let (lines_added, lines_removed) = diff::lines(edit);
+    FileChange {
+        path: path.to_owned(),
+        change,
+        lines_added,
+        lines_removed,
+        shared: is_shared(edit),
+        executable: edit.executable && edit.after.is_some(),
+        diff: diff::unified(edit, path),
+    }
 }
 
-/// JSON output shows no diff before the question, and users must not agree to a change they have not seen.
+/// Whether a file lies in the project, for everyone who works in it. Harnesses keep what is one machine's beside it,
+/// under names such as `settings.local.json`.
+fn is_shared(edit: &Edit) -> bool {
+    let name = edit.path.rsplit('/').next().unwrap_or(&edit.path);
+    edit.root == PROJECT_ROOT && !name.contains(".local.") && !edit.path.starts_with(".git/")
+}
+
+/// The root of an adapter that is the project's folder.
+const PROJECT_ROOT: &str = "project";
+
+/// A line for each file: what happens to it, how much of it, whose it is.
+fn listed(files: &[FileChange]) -> String {
+    let rows: Vec<Vec<String>> = files
+        .iter()
+        .map(|file| {
+            let whose = if file.shared { "shared" } else { "this machine's" };
+            let program = if file.executable { ", executable" } else { "" };
+            vec![
+                file.change.to_owned(),
+                format!("+{} \u{2212}{}", file.lines_added, file.lines_removed),
+                format!("{whose}{program}"),
+                file.path.clone(),
+            ]
+        })
+        .collect();
+    table(&["CHANGE", "LINES", "WHOSE", "FILE"], &rows)
+}
+
+fn diffs(files: &[FileChange]) -> String {
+    files.iter().map(|file| file.diff.as_str()).collect()
+}
+
+/// JSON output shows nothing before the question, and users must not agree to a change they could not see.
 fn audience(format: Format) -> Audience {
     match format {
         Format::Text if io::stdin().is_terminal() && io::stderr().is_terminal() => Audience::Terminal,
@@ -134,11 +178,17 @@ fn audience(format: Format) -> Audience {
     }
 }
 
-fn ask(context: &Context, plan: &Plan) -> Result<bool, CommandError> {
-    context.printer.on_standard_error(&format!("{}. Go on? [y/N] ", diff::future(plan)));
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer).map_err(StreamError::Input)?;
-    Ok(is_yes(&answer))
+fn ask(context: &Context, plan: &Plan, files: &[FileChange]) -> Result<bool, CommandError> {
+    loop {
+        context.printer.on_standard_error(&format!("{}. Go on? [y]es [d]iff [N]o ", diff::future(plan)));
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).map_err(StreamError::Input)?;
+        match wish(&answer) {
+            Wish::Apply => return Ok(true),
+            Wish::Decline => return Ok(false),
+            Wish::SeeDiff => context.printer.data(&diffs(files))?,
+        }
+    }
 }
 
 fn tell(context: &Context, about: &PlanContext<'_>, plan: &Plan, outcome: PlanOutcome) {
@@ -181,6 +231,28 @@ mod tests {
             (PlanOutcome::Unasked, 4),
         ] {
             assert_eq!(exit(outcome).code(), expected, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn each_file_is_listed_with_whose_it_is() {
+        let edit = |root: &str, path: &str, executable| Edit {
+            root: root.to_owned(),
+            path: path.to_owned(),
+            before: Some("a\n".to_owned()),
+            after: Some("a\nb\n".to_owned()),
+            executable,
+        };
+        for (edit, expected) in [
+            (edit("project", ".mcp.json", false), "changed  +1 \u{2212}0  shared  FILE"),
+            (edit("project", ".claude/settings.local.json", false), "changed  +1 \u{2212}0  this machine's  FILE"),
+            (edit("project", ".git/hooks/pre-commit", true), "changed  +1 \u{2212}0  this machine's, executable  FILE"),
+            (edit("config", "settings.json", false), "changed  +1 \u{2212}0  this machine's  FILE"),
+            (edit("project", "hook.sh", true), "changed  +1 \u{2212}0  shared, executable  FILE"),
+        ] {
+            let line = listed(&[change(&edit, "FILE")]).lines().nth(1).unwrap_or_default().to_owned();
+            let words: Vec<&str> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
+            assert_eq!(words.join("  "), expected, "{}/{}", edit.root, edit.path);
         }
     }
 

@@ -1,7 +1,7 @@
 //! A plan as text: a unified diff per file, and a one-line summary.
 
 use mesh::ports::harness::{Edit, Plan};
-use similar::TextDiff;
+use similar::{ChangeTag, TextDiff};
 
 use crate::render::printable;
 
@@ -23,6 +23,14 @@ pub(crate) fn unified(edit: &Edit, path: &str) -> String {
     } else {
         body
     }
+}
+
+/// How many lines of an edit come, and how many go.
+pub(crate) fn lines(edit: &Edit) -> (usize, usize) {
+    let before = edit.before.as_deref().unwrap_or_default();
+    let diff = TextDiff::from_lines(before, edit.after.as_deref().unwrap_or_default());
+    let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
+    (count(ChangeTag::Insert), count(ChangeTag::Delete))
 }
 
 /// A plan in one line: `2 files created, 1 changed`.
@@ -87,6 +95,18 @@ mod tests {
         let edit = Edit { executable: true, ..edit(None, Some("x\n")) };
         let expected = "--- /dev/null\n+++ settings.json (executable)\n@@ -0,0 +1 @@\n+x\n";
         assert_eq!(unified(&edit, "settings.json"), expected);
+    }
+
+    #[test]
+    fn lines_that_come_and_go_are_counted() {
+        for (before, after, expected) in [
+            (None, Some("a\nb\n"), (2, 0)),
+            (Some("a\nb\n"), None, (0, 2)),
+            (Some("a\nb\nc\n"), Some("a\nx\ny\nc\n"), (2, 1)),
+            (None, Some(""), (0, 0)),
+        ] {
+            assert_eq!(lines(&edit(before, after)), expected, "{before:?} {after:?}");
+        }
     }
 
     #[test]

@@ -32,6 +32,13 @@ pub(crate) struct FileChange {
     pub(crate) path: String,
     /// `created`, `changed` or `removed`.
     pub(crate) change: &'static str,
+    /// How many lines come and go.
+    pub(crate) lines_added: usize,
+    pub(crate) lines_removed: usize,
+    /// Whether everyone who works in the project gets it.
+    pub(crate) shared: bool,
+    /// Whether it will be a program.
+    pub(crate) executable: bool,
     /// The unified diff.
     pub(crate) diff: String,
 }

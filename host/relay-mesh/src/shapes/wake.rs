@@ -35,7 +35,6 @@ pub(crate) struct WokenShape {
 
 impl Show for WokenShape {
     fn text(&self) -> String {
-        let who = self.to.as_deref().unwrap_or("whoever listens");
         let mut lines: Vec<String> = self
             .tried
             .iter()
@@ -44,10 +43,15 @@ impl Show for WokenShape {
                 format!("{} {how}: {}", tried.method, printable_line(&tried.detail))
             })
             .collect();
-        lines.push(match (self.method, &self.message) {
-            (Some(method), _) => format!("woke {who} by {method}"),
-            (None, Some(id)) => format!("did not wake {who}; message {id} waits"),
-            (None, None) => format!("did not wake {who}"),
+        lines.extend(match (&self.to, self.method, &self.message) {
+            // A file proves nothing about who reads it.
+            (Some(to), Some("file"), _) => Some(format!("whether {to} wakes is unknown")),
+            (Some(to), Some(method), _) => Some(format!("woke {to} by {method}")),
+            (Some(to), None, Some(id)) => Some(format!("did not wake {to}; message {id} waits")),
+            (Some(to), None, None) => Some(format!("did not wake {to}")),
+            // What was tried is all there is to say.
+            (None, Some(_), _) => None,
+            (None, None, _) => Some("woke nobody: none of your methods worked".to_owned()),
         });
         lines.join("\n")
     }

@@ -71,10 +71,15 @@ impl WakeSettings {
         }
     }
 
-    pub(crate) fn try_file(&self, wake: &Wake) -> Tried {
+    /// `watcher` is what is known to watch the file.
+    pub(crate) fn try_file(&self, wake: &Wake, watcher: Option<&str>) -> Tried {
         match file::write(&self.file, &line(wake)) {
             Ok(()) => {
-                Tried::Worked(format!("written to {}; whether a process watches it is unknown", self.file.display()))
+                let watched = match watcher {
+                    Some(watcher) => format!("{watcher} watches it, if it is enabled"),
+                    None => "no watcher is known".to_owned(),
+                };
+                Tried::Worked(format!("wrote {}; {watched}", self.file.display()))
             }
             Err(error) => Tried::Failed(format!("{} could not be written: {error}", self.file.display())),
         }

@@ -55,6 +55,10 @@ impl Units {
         Units { folder: configuration.join("systemd/user"), journal: data.join("wake/units.json") }
     }
 
+    pub(crate) fn are_written(&self) -> bool {
+        self.folder.join(PATH_UNIT).is_file()
+    }
+
     pub(crate) fn path_of(&self, edit: &Edit) -> PathBuf {
         self.folder.join(&edit.path)
     }

@@ -7,7 +7,7 @@ mod serve;
 use std::time::Duration;
 
 use mesh::commands::CommandName;
-use mesh::names::{AgentName, MessageId};
+use mesh::names::AgentName;
 
 use crate::command::CommandSpec;
 use crate::commands::waiting::timeout;
@@ -128,9 +128,9 @@ struct TakeArgs {
     relay-mesh cmd done 01JD8Z3K5V0000000000000000 'all green' --from ci\n  \
     make test 2>&1 | tail -50 | relay-mesh cmd done 01JD8Z3K5V0000000000000000 --stdin --failed --from ci")]
 struct DoneArgs {
-    /// The command's id
-    #[arg(value_name = "ID")]
-    id: MessageId,
+    /// The command's id; its first characters are enough if they are unique
+    #[arg(value_name = "ID", value_parser = mesh::check_id)]
+    id: String,
     /// Its result
     #[arg(value_name = "RESULT")]
     result: Option<String>,

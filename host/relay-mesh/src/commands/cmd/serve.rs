@@ -51,8 +51,9 @@ pub(super) async fn done(args: DoneArgs, context: &Context) -> Result<Exit, Comm
     };
     let open = context.open()?;
     let caller = context.principal(&open, args.from).await?;
+    let id = open.mesh.id_of(&caller, &args.id).await?;
     let ended = if args.failed { Ended::Failed } else { Ended::Done };
-    let command = open.mesh.finish_command(&caller, args.id, ended, &result).await?;
+    let command = open.mesh.finish_command(&caller, id, ended, &result).await?;
     context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
     Ok(Exit::Success)
 }

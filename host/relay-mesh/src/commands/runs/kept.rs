@@ -8,7 +8,7 @@ use mesh::runs::{RunId, RunRecord};
 use crate::errors::CommandError;
 use crate::pipelines::{PipelineFolder, Pipelines};
 use crate::reviews::{ReviewFolder, Reviews};
-use crate::runs::{RunFolder, Runs};
+use crate::runs::{RunFolder, Runs, RunsError, whole_id};
 
 /// One of the three, with its record.
 pub(super) enum Kept {
@@ -19,7 +19,19 @@ pub(super) enum Kept {
 
 /// What a user means by an id. `last` is the newest run.
 pub(super) fn find(data: &Path, typed: &str) -> Result<Kept, CommandError> {
+    let mut typed = typed;
+    let whole;
     if typed != "last" {
+        // The beginning of an id is looked for among all three, so that it never stands for one of two.
+        let known = || newest(data).into_iter().map(Listed::id).collect();
+        match whole_id(typed, known) {
+            Ok(id) => {
+                whole = id.to_string();
+                typed = &whole;
+            }
+            Err(RunsError::Unknown(_) | RunsError::NotAnId(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
         if let Some((folder, record)) = Reviews::of(data).find(typed)? {
             return Ok(Kept::Review(folder, record));
         }

@@ -9,7 +9,7 @@ use mesh::names::{AgentName, MessageId};
 use mesh::sessions::Principal;
 use mesh::{LONGEST_WAKE, WakeError};
 
-use super::Args;
+use super::{Args, units};
 use crate::commands::{input, send};
 use crate::compose::Open;
 use crate::config::Method;
@@ -68,7 +68,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
                 Routed::Tried(match method {
                     Method::Gateway => ways.try_gateway(&wake).await,
                     Method::Socket => ways.try_socket(&wake).await,
-                    Method::File | Method::Routes => ways.try_file(&wake),
+                    Method::File | Method::Routes => ways.try_file(&wake, units::watcher(context)),
                 })
             }
         };

@@ -2,7 +2,7 @@
 
 use mesh::messages::InvalidDraft;
 use mesh::names::InvalidMessageId;
-use mesh::{AckError, FetchError, SendError, StatusError};
+use mesh::{AckError, FetchError, IdError, SendError, StatusError};
 
 use super::{WHO_IS_HERE, listed};
 use crate::errors::Explain;
@@ -15,6 +15,25 @@ impl Explain for InvalidMessageId {
 
     fn hint(&self) -> Option<String> {
         Some("`relay-mesh send` and `relay-mesh read` print the ids of messages".to_owned())
+    }
+}
+
+impl Explain for IdError {
+    fn exit(&self) -> Exit {
+        match self {
+            IdError::Invalid(_) | IdError::Ambiguous { .. } => Exit::Usage,
+            IdError::Unknown(_) => Exit::NotFound,
+            IdError::Store(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            IdError::Invalid(error) => error.hint(),
+            IdError::Ambiguous { .. } => Some("write more of it".to_owned()),
+            IdError::Unknown(_) => Some("`relay-mesh send`, `read` and `cmd list` print the ids".to_owned()),
+            IdError::Store(error) => error.hint(),
+        }
     }
 }
 

@@ -100,11 +100,13 @@ pub(crate) fn wait(status: &RecipientStatus) -> Wait {
 
 /// The final finding.
 pub(crate) fn verdict(status: &RecipientStatus, timeout: Duration) -> Finding {
-    let history = &status.history;
+    let (history, stored) = (&status.history, status.stored);
     let status = history.status();
     let within = shown(timeout);
     if status.settles() {
-        fine(format!("the message was {} within {within}", status.as_str()))
+        let reached = history.reached.get(&status).map_or(stored, |step| step.at);
+        let after = shown(Duration::from_millis(reached.since(stored)));
+        fine(format!("the message was {} after {after}", status.as_str()))
     } else if let Some(reason) = &history.undeliverable {
         broken(
             format!("the message cannot be delivered: {reason}"),
@@ -174,8 +176,13 @@ mod tests {
             Severity::Broken,
             "notified and not shown",
         );
-        check(&[(1, reached(DeliveryStatus::Shown, "hook"))], Wait::Over, Severity::Ok, "was shown");
-        check(&[(1, reached(DeliveryStatus::Acknowledged, "reply"))], Wait::Over, Severity::Ok, "was acknowledged");
+        check(&[(1, reached(DeliveryStatus::Shown, "hook"))], Wait::Over, Severity::Ok, "was shown after 1.0 ms");
+        check(
+            &[(1, reached(DeliveryStatus::Acknowledged, "reply"))],
+            Wait::Over,
+            Severity::Ok,
+            "acknowledged after 1.0 ms",
+        );
         check(
             &[(1, Event::Held { hold: Hold { reason: "12 hops".to_owned(), until: None } })],
             Wait::Longer,
