@@ -176,8 +176,7 @@ mod tests {
         let heard = ask(&address.to_string(), Some(TOKEN), NONCE).await;
         assert!(expected(&heard), "{heard:?}");
         server.abort();
-        let sent = sent.lock().expect("a lock").clone();
-        sent
+        sent.lock().expect("a lock").clone()
     }
 
     fn ok(body: &str) -> String {
