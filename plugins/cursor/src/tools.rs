@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 const TOOLS: &[(&str, &[&str])] = &[
     ("register_agent", &["name", "team", "role", "task", "skills", "model", "project", "program", "issue"]),
     ("find_agents", &["query", "limit"]),
-    ("list_agents", &["team", "harness", "include_offline"]),
+    ("list_agents", &["team", "harness", "project", "include_offline", "limit"]),
     ("send_message", &["to", "body", "subject", "reply_to", "thread", "priority", "tags", "idempotency_key"]),
     ("broadcast", &["body", "subject", "team", "harness", "thread", "priority", "tags", "idempotency_key"]),
     (

@@ -5,15 +5,17 @@ use std::collections::BTreeSet;
 use super::Manifest;
 
 /// The headings of the page, and a manifest's lines with a key in that table that cannot be.
-const TABLES: [(&str, &str); 14] = [
+const TABLES: [(&str, &str); 16] = [
     ("Top level", "no-such-key = 1\n"),
     ("`[matches]`", "[matches]\nno-such-key = 1\n"),
     ("`[grants]`", "[grants]\nno-such-key = 1\n"),
     ("`[grants.roots.NAME]`", "[grants.roots.config]\nno-such-key = 1\n"),
     ("`[grants.endpoints.NAME]`", "[grants.endpoints.rpc]\nno-such-key = 1\n"),
+    ("`[grants.logins.ORIGIN]`", "[grants.logins.api]\nno-such-key = 1\n"),
     ("`[grants.answers]`", "[grants.answers]\nno-such-key = 1\n"),
     ("`[grants.answers.KIND]`", "[grants.answers.refuse]\nno-such-key = 1\n"),
     ("`[runs.NAME]`", "[runs.task]\nno-such-key = 1\n"),
+    ("`[serves]`", "[serves]\nno-such-key = 1\n"),
     ("`[limits]`", "[limits]\nno-such-key = 1\n"),
     ("`[rehearsal]`", "[rehearsal]\nno-such-key = 1\n"),
     ("`[project]`", "[project]\nno-such-key = 1\n"),

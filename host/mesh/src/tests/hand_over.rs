@@ -241,6 +241,7 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
             Act::Resume if !alive => {
                 pid += 1;
                 alive = true;
+                world.machine.start(pid);
                 world.hook_of(&session, "resume", Some(pid)).await;
             }
             Act::Clear if alive => {
@@ -286,6 +287,7 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
     let evidence = sent.iter().filter(|(_, (_, read))| *read).map(|(id, _)| (*id, Verdict::Shown)).collect();
     says(&world, Some(evidence));
     world.machine.kill(pid);
+    world.machine.start(pid + 1);
     world.hook_of(&session, "resume", Some(pid + 1)).await;
     let mut left: Vec<MessageId> = Vec::new();
     loop {

@@ -68,7 +68,8 @@ pub(crate) fn whole_id(typed: &str, known: impl FnOnce() -> Vec<RunId>) -> Resul
     if let Ok(id) = wanted.parse() {
         return Ok(id);
     }
-    if wanted.is_empty() || wanted.len() >= RUN_ID_LENGTH || !wanted.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    let is_of_an_id = |byte: u8| byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !b"ILOU".contains(&byte));
+    if wanted.is_empty() || wanted.len() >= RUN_ID_LENGTH || !wanted.bytes().all(is_of_an_id) {
         return Err(RunsError::NotAnId(typed.to_owned()));
     }
     let candidates: Vec<RunId> = known().into_iter().filter(|id| id.to_string().starts_with(&wanted)).collect();

@@ -232,7 +232,11 @@ mod tests {
         }
         this.write(dir).expect("written");
         HarnessServerRecord { pid: 2, ..this.clone() }.remove(dir).expect("looked at");
-        assert_eq!(HarnessServerRecord::all(dir, &machine).expect("read"), std::slice::from_ref(&this), "another's stays");
+        assert_eq!(
+            HarnessServerRecord::all(dir, &machine).expect("read"),
+            std::slice::from_ref(&this),
+            "another's stays"
+        );
         this.remove(dir).expect("removed");
         assert_eq!(HarnessServerRecord::last(dir, "toad").expect("read"), None);
         fs::write(record_path(dir, "toad"), "{ torn").expect("a file");
