@@ -2,7 +2,7 @@
 //!
 //! The asker sends a nonce. The answer is an HMAC over it and over the address at which the asker was heard, with the
 //! token as the key: only who knows the token can make it, it tells nothing of the token, and what listens elsewhere
-//! cannot have it made by the server and pass it on as its own (docs/adr/0028).
+//! cannot have it made by the server and pass it on as its own (docs/adr/0025).
 
 use std::net::SocketAddr;
 

@@ -16,7 +16,7 @@ use crate::setup::doctor::server::{Heard, ask_for_proof};
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Example:\n  export RELAY_MESH_TOKEN=\"$(relay-mesh token)\"\n\n\
     Another user of this machine may listen at the port that your clients call. The server has to prove that it is the \
-    one of your data folder first, without being shown the token (docs/adr/0028).")]
+    one of your data folder first, without being shown the token (docs/adr/0025).")]
 pub(crate) struct Args {
     /// The address that the clients call [that of the running server, else `http.listen` of the settings]
     #[arg(long, value_name = "ADDRESS:PORT")]
