@@ -104,21 +104,25 @@ fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
     });
 }
 
+/// A model that joins as alice, and is sent a message before it reads a file in the same turn.
+fn written_to_while_it_reads(stage: &Arc<Stage>) -> Model {
+    let (mail, readme) = (Arc::clone(stage), stage.project.join("README.md"));
+    Model::start(
+        Script::new()
+            .call("Join the mesh", REGISTER, json!({"name": "alice"}))
+            .answer_with("alice", move |_| {
+                mail.relay_ok(&["send", "alice", "Mind the gap."]);
+                Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
+            })
+            .say("# A project", "I read it."),
+    )
+}
+
 #[test]
 fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
     isolated(|| {
         let stage = installed();
-        let mail = Arc::clone(&stage);
-        let readme = stage.project.join("README.md");
-        let model = Model::start(
-            Script::new()
-                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
-                .answer_with("alice", move |_| {
-                    mail.relay_ok(&["send", "alice", "Mind the gap."]);
-                    Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
-                })
-                .say("# A project", "I read it."),
-        );
+        let model = written_to_while_it_reads(&stage);
         let run = ClaudeCode::new(&stage, &model).ask("Join the mesh as alice, then read the readme.", &[]);
         assert_eq!(run.result, "I read it.", "{:?}", run.outcome);
         let told = model.wait_for_news("# A project");
@@ -131,17 +135,7 @@ fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
 fn a_user_sees_who_wrote_what_their_agent_is_told_mid_turn() {
     isolated(|| {
         let stage = installed();
-        let mail = Arc::clone(&stage);
-        let readme = stage.project.join("README.md");
-        let model = Model::start(
-            Script::new()
-                .call("Join the mesh", REGISTER, json!({"name": "alice"}))
-                .answer_with("alice", move |_| {
-                    mail.relay_ok(&["send", "alice", "Mind the gap."]);
-                    Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
-                })
-                .say("# A project", "I read it."),
-        );
+        let model = written_to_while_it_reads(&stage);
         let terminal = ClaudeCode::new(&stage, &model).open();
         terminal.type_line("Join the mesh as alice, then read the readme.");
         says(&terminal, "I read it.");
