@@ -23,6 +23,9 @@ use crate::storage::{keys, records};
 
 /// How much of an inbox is read at a time, in bytes.
 const STRETCH: usize = 1 << 20;
+/// How long receipts stay after their messages, in milliseconds: so that a process that knows the messages reads what
+/// became of them.
+const UNTIL_HEARD: u64 = 24 * 60 * 60 * 1000;
 
 /// Deletes old messages from every inbox, with their receipts, and old lines of what agents sent. Damage in one inbox
 /// does not stop the others.
@@ -72,9 +75,9 @@ async fn retire_of(
     let gone = old::retire(core.shared.as_ref(), (RecordKind::Mail, &log), inbox, (dry_run, files), tally).await?;
     // Only after the messages: one without its receipts would look as if it had never been delivered.
     let receipts = match dry_run {
-        DryRun::Yes => old_receipts(core.shared.as_ref(), name, left_from).await?,
+        DryRun::Yes => old_receipts(core, name, left_from).await?,
         DryRun::No if gone > 0 || may_have_old_receipts(core.shared.as_ref(), name).await? => {
-            old_receipts(core.shared.as_ref(), name, Position::START).await?
+            old_receipts(core, name, Position::START).await?
         }
         DryRun::No => OldPart::before(Position::START),
     };
@@ -180,21 +183,27 @@ async fn may_have_old_receipts(store: &dyn Store, name: &AgentName) -> Result<bo
     Ok(matches!((receipt, left), (Ok(receipt), Ok(left)) if receipt.message < left.id))
 }
 
-/// The receipts before the first one of a message that is left in the inbox from a position on.
-async fn old_receipts(store: &dyn Store, name: &AgentName, left_from: Position) -> Result<OldPart, StoreError> {
+/// The receipts before the first one of a message that is left in the inbox from a position on, and before the first one
+/// that somebody may not have read yet.
+async fn old_receipts(core: &Core, name: &AgentName, left_from: Position) -> Result<OldPart, StoreError> {
+    let store = core.shared.as_ref();
     let (inbox, receipts) = (keys::inbox(name), keys::receipts(name));
+    let heard_from = keep_from(core, UNTIL_HEARD);
     // Before the inbox is read: a message that comes meanwhile has its receipts after this.
     let end = store.end(&receipts).await?;
     if let Some(found) = sought_receipts(store, &inbox, &receipts, left_from).await? {
-        return Ok(OldPart::before(found.min(end)));
+        let unheard = store.seek(&receipts, Seek::Time(heard_from.0)).await?.unwrap_or(end);
+        return Ok(OldPart::before(found.min(unheard).min(end)));
     }
     let mut left: BTreeSet<MessageId> = BTreeSet::new();
     records::scan(store, &inbox, left_from, |entry| {
         left.extend(serde_json::from_slice::<Header>(&entry.bytes).map(|header| header.id));
     })
     .await?;
-    let is_old =
-        |entry: &[u8]| !serde_json::from_slice::<Receipt>(entry).is_ok_and(|receipt| left.contains(&receipt.message));
+    let is_old = |entry: &[u8]| {
+        let receipt = serde_json::from_slice::<Receipt>(entry);
+        !receipt.is_ok_and(|receipt| left.contains(&receipt.message) || receipt.at >= heard_from)
+    };
     old::read_until_kept(store, &receipts, Position::START, Some(end), is_old).await
 }
 

@@ -207,7 +207,11 @@ pub(crate) async fn observe(
             Some(process) => Some(process),
         };
         if let Some(process) = process {
-            record.others.extend(old.as_ref().and_then(|old| old.process));
+            // What had ended is open in the processes that it ended in no more, though those may go on with others.
+            match &old {
+                Some(old) if old.activity != Activity::Ended => record.others.extend(old.process),
+                Some(_) | None => record.others.clear(),
+            }
             let others = std::mem::take(&mut record.others).into_iter().filter(|other| !other.is(&process));
             record.others = others.filter(|other| life_of(core, &record, *other) != Life::Ended).collect();
             record.process_space = None;

@@ -79,6 +79,20 @@ async fn what_a_killed_session_was_given_is_given_again_when_it_resumes() {
     assert_eq!(world.fetch("alice").await, "");
 }
 
+/// A process goes on after the end of its session: with another one, or with none.
+#[tokio::test]
+async fn a_session_that_ended_in_one_process_and_then_in_another_is_over() {
+    let world = world_with_alice().await;
+    world.hook("s1", "end").await;
+    let id = world.say("alice", "hello").await;
+    world.machine.start(2);
+    world.hook_of("s1", "resume", Some(2)).await;
+    assert_eq!(given(&world, "prompt", 2).await, ("hello".to_owned(), false));
+    world.hook_of("s1", "end", Some(2)).await;
+    assert_eq!(world.fetch("alice").await, "hello", "no request held it, and the first process shows another session");
+    assert!(world.history(id).await.ends_with("read by fetch"));
+}
+
 #[tokio::test]
 async fn evidence_counts_for_what_it_names_and_the_end_of_a_turn_for_nothing_beside_it() {
     let world = world_with_alice().await;
@@ -201,9 +215,9 @@ async fn no_message_is_neither_shown_nor_waiting(acts: Vec<Act>) {
     for act in acts {
         let evidence = sent.iter().filter(|(_, (_, read))| *read).map(|(id, _)| (*id, Verdict::Shown)).collect();
         says(&world, Some(evidence));
-        // A turn ends by itself only after a request with what its tools gave.
+        // A model calls tools in answer to a request, and a turn ends by itself only after one with what its tools gave.
         let requests = match act {
-            Act::Request => true,
+            Act::Request | Act::Fetch => true,
             Act::Hook("stop") => in_conversation.iter().any(|(_, by_tool)| *by_tool),
             _ => false,
         };
