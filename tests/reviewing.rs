@@ -407,6 +407,24 @@ fn reviews_and_pipelines_are_listed_shown_followed_and_stopped_as_runs_are() {
     let followed = stage.run(&["runs", "follow", &review]);
     assert!(followed.code == Some(0) && followed.stdout.contains("1 findings stand"), "{followed:?}");
     assert!(json_of(&stage.run(&["runs", "show", "last", "--json"]))["run"].is_string(), "`last` is a run");
+    // The beginning of an id stands for one of all three kinds, or for none.
+    let beginning = |id: &str, others: &[&str]| {
+        let unlike = |end: &usize| others.iter().all(|other| *other == id || !other.starts_with(&id[..*end]));
+        id[..(1..=id.len()).find(unlike).expect("ids differ")].to_owned()
+    };
+    let ids = |kind: &str, name: &str| {
+        let all = listed[kind].as_array().expect("a list").iter();
+        all.map(|one| one[name].as_str().expect("an id").to_owned()).collect::<Vec<String>>()
+    };
+    let all = [ids("reviews", "review"), ids("pipelines", "pipeline"), ids("runs", "run")].concat();
+    let all: Vec<&str> = all.iter().map(String::as_str).collect();
+    assert_eq!(all.len(), 4, "{all:?}");
+    for (id, name) in [(&review, "review"), (&pipeline, "pipeline"), (&ids("runs", "run")[0], "run")] {
+        let typed = beginning(id, &all);
+        assert_eq!(json_of(&stage.run(&["runs", "show", &typed, "--json"]))[name], json!(id), "{typed} of {all:?}");
+    }
+    let both = stage.run(&["runs", "show", &review[..2]]);
+    assert!(both.code == Some(2) && all.iter().all(|id| both.stderr.contains(id)), "{both:?}");
     let wrong = stage.run(&["runs", "apply", &review]);
     assert!(
         wrong.code == Some(2) && wrong.stderr.contains("is a review") && wrong.stderr.contains("hint: "),

@@ -7,8 +7,8 @@ mod pairs;
 
 use serde_json::{Value, json};
 use test_support::{
-    Client, DeliveryHistory, Machine, Model, NatsServer, OpenCode, Script, Seat, Transcript, agents, isolated,
-    session_of, unread, wait_for,
+    Client, DeliveryHistory, Machine, Model, NatsServer, OpenCode, Script, Seat, StdioClient, Transcript, agents,
+    isolated, session_of, unread, wait_for,
 };
 
 use pairs::Pair;
@@ -116,6 +116,47 @@ fn a_command_from_another_machine_runs_where_the_person_of_its_own_machine_has_a
         });
         assert_eq!((&ended["status"], &ended["result"]), (&json!("done"), &json!("Good morning, world.")), "{ended}");
         assert_eq!(model.times_told("kindly"), 1, "once");
+    });
+}
+
+/// A permission holds for the agents of the machine that it was given on.
+#[test]
+fn nobody_on_another_machine_starts_a_run() {
+    isolated(|| {
+        let server = NatsServer::for_machines();
+        let [hers, his] = [1, 2].map(|number| {
+            let machine = Machine::new(number, env!("CARGO_BIN_EXE_relay-mesh"));
+            machine.stage.configure(&format!("store = \"nats://{}\"\n", machine.at(server.port())));
+            machine.stage.program("claude", "#!/bin/sh\ntouch started\n");
+            machine
+        });
+        let run = json!({"harness": "claude", "task": "x", "cwd": hers.stage.project_path()});
+        let runs = |machine: &Machine| json_of(machine, &["runs", "list"])["runs"].as_array().expect("a list").len();
+        let client = |machine: &Machine| {
+            let log = machine.stage.folder.join("mcp.log");
+            machine.within(|| {
+                let server = machine.stage.relay(&["mcp", "--tools", "runs"]).start(&log);
+                StdioClient::connected(server, "a-client")
+            })
+        };
+        let told = |client: &mut StdioClient, tool: &str, arguments: &Value| {
+            client.request("tools/call", &json!({"name": tool, "arguments": arguments})).to_string()
+        };
+        ok(&hers, &["runs", "allow", "bob", "claude"]);
+        let mut bob = client(&his);
+        bob.call("register_agent", json!({"name": "bob"}));
+        let refused = told(&mut bob, "start_run", &run);
+        assert!(refused.contains("relay-mesh runs allow bob claude-code"), "her permission is none of his: {refused}");
+        // And nobody on her machine becomes `bob` while he lives on his.
+        let mut another = client(&hers);
+        let taken = told(&mut another, "register_agent", &json!({"name": "bob"}));
+        assert!(taken.contains("bob-2"), "{taken}");
+        let refused = told(&mut another, "start_run", &run);
+        assert!(refused.contains("has not allowed `bob-2`"), "{refused}");
+        assert_eq!((runs(&hers), runs(&his)), (0, 0));
+        for machine in [&hers, &his] {
+            assert!(!machine.stage.project.join("started").exists(), "no harness was started");
+        }
     });
 }
 

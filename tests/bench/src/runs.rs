@@ -15,7 +15,7 @@ use bench::sampling::{Compared, compare, median};
 
 /// What `run` may add until its harness starts.
 const LATEST_START: Duration = Duration::from_millis(5);
-/// What `run` and its guard may keep in memory beside the harness, in megabytes.
+/// What `run` and its guard may keep in memory of their own beside the harness, in megabytes.
 const MEMORY: f64 = 10.0;
 /// Events of the long stream.
 const EVENTS: usize = 100_000;
@@ -52,7 +52,8 @@ fn starting(stand: &Stand<'_>, report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the two processes of ours keep while the harness works. Pages that both map count once.
+/// What the two processes of ours keep while the harness works. Pages of the program's file are told beside it: the system
+/// maps as many of them at once as it likes, all processes of ours share them, and it takes them back when it wants.
 fn memory(stand: &Stand<'_>, report: &Report) -> Result<(), Failure> {
     let data = stand.subject.data_folder("runs-memory");
     std::fs::write(stand.folder.join("stay"), "")?;
@@ -72,8 +73,10 @@ fn memory(stand: &Stand<'_>, report: &Report) -> Result<(), Failure> {
     programs::output(stand.relay(&data).args(["runs", "stop", "last"]), "")?;
     run.wait()?;
     std::fs::remove_file(stand.folder.join("stay"))?;
-    let remark = format!(" ({own:.1} MB of it their own, the rest mapped from files)");
-    report.size("run and its guard, beside the harness", most, MEMORY, "MB", &remark);
+    let mapped = most - own;
+    let remark =
+        format!(" ({mapped:.1} MB beside that are mapped from the program's file, as in every process of ours)");
+    report.size("run and its guard, beside the harness: their own", own, MEMORY, "MB", &remark);
     Ok(())
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::optional::runner::reading::{self, LastSaid, about, count, deny, lines, millionths, short, text};
+use relay_mesh_sdk::optional::runner::reading::{
+    self, LastSaid, about, at, count, deny, lines, millionths, short, text,
+};
 use relay_mesh_sdk::optional::runner::{OutputLine, OutputReading, Retry, RunEvent, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -108,7 +110,7 @@ fn says(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
     }
     seen.failing = None;
     let is_its_own = line["parent_tool_use_id"].is_null();
-    for block in line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten() {
+    for block in at(line, "/message/content").and_then(Value::as_array).into_iter().flatten() {
         match text(block, "/type") {
             "text" if is_its_own => seen.said.says(text(block, "/text"), events),
             "tool_use" => tool_begins(seen, block, events),
@@ -128,7 +130,7 @@ fn tool_begins(seen: &mut Seen, block: &Value, events: &mut Vec<RunEvent>) {
 }
 
 fn tools_ended(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
-    for block in line.pointer("/message/content").and_then(Value::as_array).into_iter().flatten() {
+    for block in at(line, "/message/content").and_then(Value::as_array).into_iter().flatten() {
         if text(block, "/type") != "tool_result" {
             continue;
         }

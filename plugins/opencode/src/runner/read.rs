@@ -1,7 +1,7 @@
 //! The lines of a run.
 
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::optional::runner::reading::{LastSaid, about, count, deny, lines, millionths, short, text};
+use relay_mesh_sdk::optional::runner::reading::{LastSaid, about, at, count, deny, lines, millionths, short, text};
 use relay_mesh_sdk::optional::runner::{OutputLine, OutputReading, RunEvent, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -67,8 +67,8 @@ fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
         }
         "error" => {
             let error = &line["error"];
-            let message = error.pointer("/data/message").and_then(Value::as_str).unwrap_or(text(error, "/message"));
-            let status = error.pointer("/data/statusCode").and_then(Value::as_u64);
+            let message = at(error, "/data/message").and_then(Value::as_str).unwrap_or(text(error, "/message"));
+            let status = at(error, "/data/statusCode").and_then(Value::as_u64);
             seen.failed = Some(Failed {
                 name: short(text(error, "/name")),
                 message: short(message),
@@ -97,7 +97,7 @@ fn tool(seen: &mut Seen, part: &Value, events: &mut Vec<RunEvent>) {
         about: about(&state["input"], &ABOUT),
         succeeded: Some(succeeded),
     }));
-    if let Some(file) = state.pointer("/input/filePath").and_then(Value::as_str).filter(|_| is_edit && succeeded) {
+    if let Some(file) = at(state, "/input/filePath").and_then(Value::as_str).filter(|_| is_edit && succeeded) {
         events.push(RunEvent::Wrote(vec![file.to_owned()]));
     }
 }

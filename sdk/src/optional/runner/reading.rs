@@ -61,14 +61,31 @@ pub fn object(line: &OutputLine) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
+/// The value at a path like `/message/content/0`. Unlike with [`Value::pointer`], a key with `/` in it cannot be written:
+/// it looks for no escapes, because it is called several times for each line.
+///
+/// ```
+/// use relay_mesh_sdk::optional::runner::reading::at;
+///
+/// let line = serde_json::json!({"message": {"content": [{"type": "text"}]}});
+/// assert_eq!(at(&line, "/message/content/0/type"), line.pointer("/message/content/0/type"));
+/// assert_eq!(at(&line, "/message/role"), None);
+/// ```
+pub fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('/').skip(1).try_fold(value, |value, key| match value {
+        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
+        object => object.get(key),
+    })
+}
+
 /// A text field; empty if it is missing.
-pub fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+pub fn text<'v>(value: &'v Value, path: &str) -> &'v str {
+    at(value, path).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// A count; 0 if it is missing or negative.
-pub fn count(value: &Value, pointer: &str) -> u64 {
-    value.pointer(pointer).and_then(Value::as_u64).unwrap_or_default()
+pub fn count(value: &Value, path: &str) -> u64 {
+    at(value, path).and_then(Value::as_u64).unwrap_or_default()
 }
 
 /// Dollars in millionths.
