@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    AppServer, Client, Codex, DeliveryHistory, Model, OpenCode, Script, Stage, isolated, presence_of, send, session_of,
-    wait_for, wait_or_show,
+    AppServer, Client, Codex, DeliveryHistory, Model, OpenCode, Script, Stage, Terminal, isolated, presence_of, send,
+    session_of, wait_for, wait_or_show,
 };
 
 #[test]
@@ -118,8 +118,64 @@ fn codex_works_in_the_background_if_its_user_wants_that() {
     });
 }
 
+#[test]
+fn codex_whose_agent_went_on_elsewhere_is_nobody_when_it_is_opened_again() {
+    isolated(|| {
+        let stage = installed(Client::Codex);
+        let script = moving_on(Codex::joining("alice"), Client::Codex);
+        let model = Model::start(script);
+        let codex = Codex::new(&stage, &model);
+        let old = left(&stage, codex.joined("alice"));
+        let terminal = codex.open();
+        terminal.type_line("Go on as alice.");
+        Codex::says(&terminal, "I go on as alice.");
+        let again = codex.open_with(&["resume", &old]);
+        is_of_the_later_session(&stage, &model, &old, &again);
+    });
+}
+
+#[test]
+fn opencode_whose_agent_went_on_elsewhere_is_nobody_when_it_is_opened_again() {
+    isolated(|| {
+        let stage = installed(Client::OpenCode);
+        let model = Model::start(moving_on(joining(Client::OpenCode), Client::OpenCode));
+        let client = OpenCode::new(&stage, &model);
+        let old = client.ask("Join the mesh as alice.", &[]).session;
+        wait_for("alice is not here", || (!is_here(&stage)).then_some(()));
+        let terminal = client.open(&[]);
+        terminal.type_line("Go on as alice.");
+        terminal.wait_for("I go on as alice.");
+        let again = client.open(&["--session", &old]);
+        is_of_the_later_session(&stage, &model, &old, &again);
+    });
+}
+
+/// A script with a second session that takes the name of the first one.
+fn moving_on(script: Script, client: Client) -> Script {
+    script
+        .call("Go on as alice", &client.tool("register_agent"), json!({"name": "alice"}))
+        .say("alice", "I go on as alice.")
+        .say("Are you there", "I am.")
+        .say("Who are you", "Nobody.")
+}
+
+/// An agent has one session, also while the one that it had is open again beside it.
+#[track_caller]
+fn is_of_the_later_session(stage: &Stage, model: &Model, old: &str, again: &Terminal) {
+    let later = session_of(stage, "alice").expect("alice is bound to a session");
+    assert_ne!(later, old);
+    again.type_line("Who are you?");
+    again.wait_for("Nobody.");
+    assert_eq!(session_of(stage, "alice").as_deref(), Some(later.as_str()), "{}", again.screen());
+    let id = send(stage, "alice", "Are you there?");
+    let told = model.wait_for_news("Are you there").everything();
+    assert!(!told.contains("Who are you"), "the older session was told: {told}");
+    DeliveryHistory::up_to(stage, &id, "shown");
+    assert_eq!(model.times_told("Are you there"), 1, "one session reads her mail");
+}
+
 /// Closes a terminal as its user does, and waits until the agent is not here any more. Returns its session.
-fn left(stage: &Stage, terminal: test_support::Terminal) -> String {
+fn left(stage: &Stage, terminal: Terminal) -> String {
     let session = session_of(stage, "alice").expect("alice is bound to her session");
     // It refuses commands until the turn's hooks have ended, which this line shows.
     terminal.wait_for("Worked for");

@@ -69,11 +69,12 @@ pub fn send_with(stage: &Stage, to: &str, body: &str, further: &[&str]) -> Strin
     sent["id"].as_str().expect("a message has an id").to_owned()
 }
 
-/// The id of the envelope that contains a text.
+/// The id of the envelope that contains a text. Codex escapes what a hook says at the end of a turn.
 ///
 /// # Panics
 /// If no envelope contains the text.
 pub fn id_of(news: &str, text: &str) -> String {
+    let news = news.replace("&lt;", "<");
     let before = news.find(text).map(|at| &news[..at]).expect("the text is among the news");
     let Some((_, envelope)) = before.rsplit_once("<relay-mesh-message id=\"") else {
         panic!("mail comes in an envelope, and this has none: {news}");
