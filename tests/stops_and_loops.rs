@@ -33,6 +33,36 @@ fn what_the_loop_guard_holds_wakes_opencode_only_with_its_user() {
     isolated(|| a_held_loop_waits_for_the_user(Client::OpenCode));
 }
 
+/// What an agent writes goes on with what it has just read, also if it is a program that answers within a millisecond.
+#[test]
+fn the_loop_guard_counts_what_is_answered_at_once() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    let host = Host::start(&stage);
+    let mut pair = ["ann", "bob"].map(|name| {
+        let mut client = host.client("a-plain-client");
+        client.call("register_agent", json!({"name": name}));
+        (client, name)
+    });
+    for turn in 0..100 {
+        let (writer, reader) = (turn % 2, (turn + 1) % 2);
+        pair[writer].0.call("send_message", json!({"to": pair[reader].1, "body": format!("Number {turn}.")}));
+        pair[reader].0.call("fetch_messages", json!({"wait_seconds": 5}));
+    }
+    let inboxes = stage.tree(&stage.data.join("agents"));
+    let lines: Vec<Value> = inboxes
+        .iter()
+        .filter(|(path, _)| path.to_string_lossy().contains("/inbox"))
+        .flat_map(|(_, bytes)| bytes.split(|byte| *byte == b'\n'))
+        .filter_map(|line| serde_json::from_slice(line).ok())
+        .collect();
+    let hops = |turn: usize| {
+        let line = lines.iter().find(|line| line["body"] == format!("Number {turn}."));
+        line.unwrap_or_else(|| panic!("number {turn} in {lines:?}"))["trace"]["hops"].as_u64()
+    };
+    let counted: Vec<Option<u64>> = (0..100).map(hops).collect();
+    assert_eq!(counted, (0..100).map(Some).collect::<Vec<_>>());
+}
+
 fn after_esc_mail_waits(client: Client, presses: usize) {
     let stage = installed(client, "");
     let script = joining(client).talk("Think about it", "I am thinking").say("Not before I say so", "I read it.");

@@ -170,3 +170,28 @@ fn told(id: MessageId, outcome: Result<(), mesh::TakeError>) {
         tracing::warn!(error, %id, "whether a command was handed over could not be stored");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_waits_for_the_mail_of_its_own_agent_alone() {
+        let (mail, bob, carol) =
+            (MailOnItsWay::default(), "bob".parse().expect("a name"), "carol".parse().expect("a name"));
+        let (first, second) = (mail.begin(&bob), mail.begin(&bob));
+        let waited = async |agent: &AgentName| {
+            let began = tokio::time::Instant::now();
+            mail.arrived(agent).await;
+            began.elapsed()
+        };
+        assert_eq!(waited(&carol).await, Duration::ZERO);
+        assert_eq!(waited(&bob).await, ARRIVES_WITHIN, "an answer that never arrives stops nobody");
+        drop(first);
+        let (took, ()) = tokio::join!(waited(&bob), async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            drop(second);
+        });
+        assert_eq!(took, Duration::from_millis(300));
+    }
+}

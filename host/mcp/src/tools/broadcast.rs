@@ -43,6 +43,7 @@ impl Tool for Broadcast {
             idempotency_key: input.idempotency_key,
         };
         let audience = Audience { team: input.team, harness: input.harness };
+        call.has_read().await;
         let sent = call.mesh.broadcast(&call.caller, &audience, draft).await?;
         Ok(SentView::of(&sent, call.agent()?.to_string()).into())
     }

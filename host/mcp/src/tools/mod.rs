@@ -105,6 +105,13 @@ impl ToolCall {
         self.caller.agent().cloned().ok_or_else(ToolError::not_registered)
     }
 
+    /// Waits until what the caller has read is noted: what it writes now goes on with that, and the loop guard counts it.
+    async fn has_read(&self) {
+        if let Some(agent) = self.caller.agent() {
+            self.mail.arrived(agent).await;
+        }
+    }
+
     /// The id of a message or a command, from the id or its first characters.
     async fn id(&self, typed: &str) -> Result<MessageId, ToolError> {
         Ok(self.mesh.id_of(&self.caller, typed).await?)

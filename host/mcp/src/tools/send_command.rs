@@ -42,6 +42,7 @@ impl Tool for SendCommand {
             arguments: input.arguments.unwrap_or_default().0,
             ttl: input.minutes.map(|minutes| u64::from(minutes) * 60_000),
         };
+        call.has_read().await;
         let sent = call.mesh.order(&call.caller, order).await?;
         Ok(CommandView::of(&sent, call.mesh.machine().now()).into())
     }

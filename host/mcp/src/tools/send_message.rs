@@ -50,6 +50,7 @@ impl Tool for SendMessage {
             tags: input.tags.unwrap_or_default().0,
             idempotency_key: input.idempotency_key,
         };
+        call.has_read().await;
         let sent = call.mesh.send(&call.caller, &input.to.0, draft).await?;
         Ok(SentView::of(&sent, call.agent()?.to_string()).into())
     }
