@@ -92,6 +92,13 @@ fn a_terminal_keeps_its_agent_over_a_clear_and_leaves_no_trace() {
         // She is idle and cannot be woken: her user's next prompt brings the mail.
         let id = send(&stage, "alice", "What is the answer?");
         assert_eq!(DeliveryHistory::of(&stage, &id).statuses(), ["stored"]);
+        let status: Value = serde_json::from_str(&stage.relay_ok(&["message", &id, "--json"])).expect("JSON");
+        assert_eq!(status["recipients"][0]["waits"], "it is shown with its session's next prompt", "{status}");
+        let told = stage.relay_ok(&["message", &id]);
+        assert!(
+            told.contains("it is shown with its session's next prompt") && !told.contains("undeliverable"),
+            "{told}"
+        );
         Gemini::prompt(&terminal, "Tell me the news.");
         Gemini::says(&terminal, "Bob asks for the answer.");
         assert_eq!(DeliveryHistory::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("hook:BeforeAgent"));

@@ -126,6 +126,9 @@ pub struct RecipientView {
     /// What has yet to happen before it counts as shown, if its text has gone out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open: Option<String>,
+    /// What brings it, if it waits for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<&'static str>,
     /// How much of its text the recipient got, if not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
@@ -184,6 +187,7 @@ impl From<&RecipientStatus> for RecipientView {
             status: history.status().into(),
             history: stored_step(status).into_iter().chain(steps).collect(),
             open: open(history),
+            waits: status.next_prompt.then_some("it is shown with its session's next prompt"),
             cut: history
                 .cut
                 .map(|cut| format!("{} of {} bytes; the rest waits until it is asked for", cut.shown, cut.of)),

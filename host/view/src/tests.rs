@@ -48,7 +48,8 @@ fn check(receipts: &[DeliveryStatus], expected: &[&str]) {
     for status in receipts {
         history.take(Instant(2_000), Event::Status { status: *status, route: "fetch".to_owned(), evidence: None });
     }
-    let status = RecipientStatus { to: "bob".parse().expect("a name"), stored: Instant(1_000), history };
+    let status =
+        RecipientStatus { to: "bob".parse().expect("a name"), stored: Instant(1_000), history, next_prompt: false };
     let view = RecipientView::from(&status);
     let word = |step: &crate::StepView| format!("{} {}", step.status.as_str(), step.at);
     assert_eq!(view.history.iter().map(word).collect::<Vec<_>>(), expected);
@@ -72,6 +73,7 @@ fn what_is_not_known_is_left_out() {
         to: "bob".parse().expect("a name"),
         stored: Instant(0),
         history: DeliveryHistory::default(),
+        next_prompt: false,
     });
     let expected = json!({
         "to": "bob", "status": "stored", "history": [{"status": "stored", "at": "1970-01-01T00:00:00.000Z"}],

@@ -64,20 +64,25 @@ impl Terminal {
         self.tmux().args(["send-keys", key]).succeed();
     }
 
+    /// The process id of its program.
+    pub fn program(&self) -> String {
+        self.tmux().args(["list-panes", "-F", "#{pane_pid}"]).succeed().trim().to_owned()
+    }
+
     /// Closes it, as a user closes a window, and waits until its program has ended.
     pub fn close(&self) {
-        let first = self.tmux().args(["list-panes", "-F", "#{pane_pid}"]).succeed();
+        let first = self.program();
         self.tmux().arg("kill-server").succeed();
-        let process = Path::new("/proc").join(first.trim()).join("exe");
+        let process = Path::new("/proc").join(&first).join("exe");
         // The `exe` link of an unreaped process cannot be read.
         let ended = || std::fs::read_link(&process).is_err().then_some(());
-        wait_or_show("what ran in the terminal has ended", ended, || format!("{} has not", first.trim()));
+        wait_or_show("what ran in the terminal has ended", ended, || format!("{first} has not"));
     }
 
     /// Kills its program (kill -9) with the processes of its own that run the same executable, and waits for their end.
     /// What the program has started besides goes on.
     pub fn kill(&self) {
-        let first = self.tmux().args(["list-panes", "-F", "#{pane_pid}"]).succeed().trim().to_owned();
+        let first = self.program();
         let exe = |process: &str| std::fs::read_link(Path::new("/proc").join(process).join("exe")).ok();
         let program = exe(&first);
         let mut own = vec![first];

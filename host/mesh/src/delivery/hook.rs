@@ -278,6 +278,9 @@ impl MeshHookHost<'_> {
             false => wake_file::wake_file_path(&mesh.core, &session),
         };
         let record = if reading.max_bytes > 0 { record::current_record(&mesh.core, &session).await? } else { None };
+        if record.as_ref().is_some_and(|record| !record.hooks_carry_mail) {
+            record::change_session(&mesh.core, &session, |record| record.hooks_carry_mail = true).await?;
+        }
         let mail = match &record {
             Some(record) if self.may_show(record, reading) => {
                 let advice = self.take_advice(record, reading.max_bytes as usize).await?;

@@ -12,12 +12,13 @@ use crate::delivery::next_route::{NextRoute, is_untouched, next_step, refused_by
 use crate::delivery::serve::{RETRY, deliverable, has_deliverable};
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::{ROUTE, Ring};
+use crate::messages::Priority;
 use crate::messages::fetch;
 use crate::messages::fetch::FetchedMessage;
 use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
-use crate::messages::receipt::Event;
+use crate::messages::receipt::{DeliveryHistory, Event};
 use crate::names::{AgentName, MessageId};
 use crate::ports::harness::{Carries, Delivered, Harness, HarnessError, Mail, Route};
 use crate::ports::machine::Instant;
@@ -160,8 +161,9 @@ impl Mesh {
             };
             soonest = Some(soonest.map_or(wait, |soonest| soonest.min(wait)));
         }
-        // A bare connection has no routes: its client fetches its mail itself.
-        if record.session.harness != CONNECTION {
+        // A bare connection has no routes: its client fetches its mail itself. And what no route takes comes with the next
+        // prompt where hooks carry it.
+        if record.session.harness != CONNECTION && !record.hooks_carry_mail {
             give_up(&self.core, &self.inboxes, agent, |slot| {
                 refused_by_all(&slot.history.since(record.first_seen), slot.header.priority, &routes)
             })
@@ -169,6 +171,31 @@ impl Mesh {
         }
         Ok(soonest)
     }
+}
+
+/// Whether nothing but its session's next prompt brings a message to this agent: it is only stored, no route would take it
+/// or none is left, and hooks carry mail there.
+pub(crate) async fn comes_with_next_prompt(
+    core: &Core,
+    agent: &AgentName,
+    message: (&DeliveryHistory, Priority),
+) -> Result<bool, StoreError> {
+    let (history, priority) = message;
+    if !is_untouched(history) || history.is_settled() || record::lives_elsewhere(core, agent).await? {
+        return Ok(false);
+    }
+    let session = agents::list::load_agent(core, agent).await?.and_then(|agent| agent.session);
+    let Some(session) = session else { return Ok(false) };
+    let Some(record) = record::session_record(core, &session).await? else { return Ok(false) };
+    if !record.hooks_carry_mail || record::activity(core, &record) != Activity::Idle {
+        return Ok(false);
+    }
+    let Ok(Some(harness)) = core.harnesses.get(&record.session.harness).await else { return Ok(false) };
+    let Ok(routes) = harness.routes(&of_record(core, &record)).await else { return Ok(false) };
+    let routes: Vec<Route> =
+        routes.into_iter().filter(|route| route.name != ROUTE || record.watches_wake_file).collect();
+    let would_take = routes.iter().any(|route| route.least <= priority);
+    Ok(!would_take || refused_by_all(&history.since(record.first_seen), priority, &routes).is_some())
 }
 
 /// Marks undeliverable messages and tells their senders, once each. The messages stay in the inbox, where a hook or a

@@ -391,7 +391,7 @@ pub(crate) async fn in_outbox(
             undeliverable,
             ..DeliveryHistory::default()
         };
-        to.parse().ok().map(|to| RecipientStatus { to, stored: at, history })
+        to.parse().ok().map(|to| RecipientStatus { to, stored: at, history, next_prompt: false })
     };
     let waiting = outgoing.to.iter().filter_map(|to| status(to, None));
     let returned = outgoing.returned.iter().filter_map(|(to, why)| status(to, Some(why.clone())));

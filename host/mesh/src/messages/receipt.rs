@@ -353,4 +353,6 @@ pub struct RecipientStatus {
     pub stored: Instant,
     /// What happened since.
     pub history: DeliveryHistory,
+    /// Whether nothing but the next prompt in its session brings it.
+    pub next_prompt: bool,
 }

@@ -13,6 +13,7 @@ use crate::agents::presence;
 use crate::commands::Command;
 use crate::commands::order;
 use crate::core::Core;
+use crate::delivery::pass;
 use crate::messages::Message;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::kept::{self, KeptMessage};
@@ -215,7 +216,12 @@ async fn histories(core: &Core, owners: &[AgentName], id: MessageId) -> Result<O
     let mut status: Option<MessageStatus> = None;
     for owner in owners {
         if let Some(KeptMessage { message, history, .. }) = kept::one_of(core, owner, id).await? {
-            let recipient = RecipientStatus { to: owner.clone(), stored: message.at, history };
+            let recipient = RecipientStatus {
+                next_prompt: pass::comes_with_next_prompt(core, owner, (&history, message.priority)).await?,
+                to: owner.clone(),
+                stored: message.at,
+                history,
+            };
             match &mut status {
                 Some(status) => status.recipients.push(recipient),
                 None => status = Some(MessageStatus { message, recipients: vec![recipient] }),

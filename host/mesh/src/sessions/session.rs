@@ -138,6 +138,9 @@ pub struct SessionRecord {
     /// notification.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub watches_wake_file: bool,
+    /// Whether a hook of the harness has had room for mail: then mail comes with the user's next prompt at the latest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub hooks_carry_mail: bool,
     /// Whether a hook reported that this session succeeds no other one, such as a fork. Then it takes over no agent,
     /// even if it follows another session on a connection whose agent is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -177,6 +180,7 @@ impl SessionRecord {
             heard: now,
             first_seen: now,
             watches_wake_file: false,
+            hooks_carry_mail: false,
             stands_alone: false,
             advice: None,
             stopped: None,

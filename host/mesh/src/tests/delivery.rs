@@ -190,6 +190,33 @@ async fn what_no_route_takes_is_undeliverable_until_it_is_fetched() {
     stop.cancel();
 }
 
+/// Hooks of this session carry mail, so what no route takes comes with its user's next prompt.
+#[tokio::test(start_paused = true)]
+async fn what_no_route_takes_waits_for_the_next_prompt_where_hooks_carry_mail() {
+    for routes in [vec![route("queue", Carries::Notification, DeliveryStatus::Notified, 1_000)], Vec::new()] {
+        let world = World::new();
+        let refused = if routes.is_empty() { "" } else { ", refused by queue" };
+        *world.harnesses.0.routes.lock().expect("unpoisoned") = routes;
+        *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Denied("no grant".to_owned())));
+        assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
+        world.hook("s1", "prompt").await;
+        world.hook("s1", "stop").await;
+        let stop = CancellationToken::new();
+        tokio::spawn(Arc::clone(&world.mesh).deliver(Served::Everyone, stop.clone()));
+        let id = world.say("alice", "hello").await;
+        until(&world, id, &format!("stored{refused}")).await;
+        let person = world.mesh.identify(&crate::testing::shell_call(None)).await.expect("identified");
+        let waits = async || {
+            let status = world.mesh.message_status(&person, id).await.expect("known");
+            status.recipients[0].next_prompt
+        };
+        assert!(waits().await);
+        world.hook("s1", "prompt").await;
+        assert!(!waits().await, "it has come");
+        stop.cancel();
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn mail_for_a_session_whose_adapter_is_gone_is_undeliverable_until_it_is_back() {
     let world = World::new();

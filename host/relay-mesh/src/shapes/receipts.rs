@@ -19,11 +19,12 @@ fn rows(recipient: &RecipientView) -> Vec<Vec<String>> {
     });
     let refused = recipient.refused.iter().map(|one| row("refused", one.at.to_string(), &one.route, &one.reason));
     let open = recipient.open.iter().map(|reason| unstamped("open", reason));
+    let waits = recipient.waits.iter().map(|reason| unstamped("waits", reason));
     let cut = recipient.cut.iter().map(|part| unstamped("cut", part));
     let held = recipient.held.iter().map(|reason| unstamped("held", reason));
     let undeliverable = recipient.undeliverable.iter().map(|reason| unstamped("undeliverable", reason));
     let expired = recipient.expired.then(|| unstamped("expired", "it lay longer than mail is kept"));
-    steps.chain(refused).chain(open).chain(cut).chain(held).chain(undeliverable).chain(expired).collect()
+    steps.chain(refused).chain(open).chain(waits).chain(cut).chain(held).chain(undeliverable).chain(expired).collect()
 }
 
 /// `relay-mesh message ID`.

@@ -140,7 +140,7 @@ mod tests {
         for (at, event) in events {
             history.take(Instant(1000 + at), event.clone());
         }
-        RecipientStatus { to: "alice".parse().expect("a name"), stored: Instant(1000), history }
+        RecipientStatus { to: "alice".parse().expect("a name"), stored: Instant(1000), history, next_prompt: false }
     }
 
     fn reached(status: DeliveryStatus, route: &str) -> Event {

@@ -134,8 +134,8 @@ impl<'a> Drive<'a> {
             93..=94 => {
                 let back = self.back();
                 if self.players[at].is_open() {
-                    self.players[at].leave(back);
-                    self.count(at, Deed::Leave);
+                    let deed = if self.players[at].leave(back) { Deed::Leave } else { Deed::Kill };
+                    self.count(at, deed);
                 }
             }
             // Two windows of Gemini CLI that are cleared within five seconds cannot be told apart.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use test_support::{
-    Answer, AppServer, ClaudeCode, Client, Codex, Gemini, Model, OpenCode, Script, Stage, Terminal, session_of,
-    wait_for,
+    Answer, AppServer, ClaudeCode, Client, Codex, Gemini, Model, OpenCode, Program, Script, Stage, Terminal,
+    session_of, wait_for,
 };
 
 /// A harness of the soak.
@@ -206,13 +206,18 @@ impl<'a> Player<'a> {
         self.away_until = Some(back);
     }
 
-    /// Closes the terminal, as a user does.
-    pub(crate) fn leave(&mut self, back: Instant) {
+    /// Closes the terminal, as a user does. Returns whether the client ended by itself: one that has not within a minute
+    /// is killed, as its user would kill it.
+    pub(crate) fn leave(&mut self, back: Instant) -> bool {
         self.note_session();
-        if let Some(terminal) = self.terminal.take() {
-            terminal.close();
-        }
         self.away_until = Some(back);
+        let Some(terminal) = self.terminal.take() else { return true };
+        let program = terminal.program();
+        let ended = catch_unwind(AssertUnwindSafe(|| terminal.close())).is_ok();
+        if !ended {
+            Program::new("kill").args(["-KILL", &program]).run();
+        }
+        ended
     }
 
     /// Opens the agent's session again. Says why not, if it cannot.
