@@ -136,6 +136,36 @@ fn what_a_hook_started_ends_when_its_time_is_up() {
     wait_for("nothing of it is left", || (left() == 0).then_some(()));
 }
 
+/// Nobody is left to end what a hook has started if it is killed: the next command does it.
+#[test]
+fn what_a_killed_hook_has_started_is_ended_by_the_next_command() {
+    let stage = stage();
+    let started = "sleep 40 & setsid sleep 40 & (setsid sleep 40 >/dev/null 2>&1 &); touch started; wait";
+    let text = manifest("hostile").replace("cat; echo $0", started);
+    let path = ship(&stage.folder.join("hostile"), "hostile", &built("hostile"), &text).display().to_string();
+    let grants = "state,programs.echo,answers.context,answers.own-words";
+    let installed = run(&stage, &["plugin", "install", &path, "--yes", "--grant", grants]);
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let cache = format!("{}/cache", env!("CARGO_TARGET_TMPDIR"));
+    let hook = stage.relay(&["hook", "hostile", "answer:program echo word"]).env("XDG_CACHE_HOME", cache);
+    let mut hook = hook.start(&stage.folder.join("hook.log"));
+    std::io::Write::write_all(hook.child.stdin.as_mut().expect("a pipe"), b"session").expect("it reads");
+    drop(hook.child.stdin.take());
+    wait_for("the program has started", || stage.home.join("started").exists().then_some(()));
+    hook.child.kill().expect("it is killed");
+    hook.child.wait().expect("it has ended");
+    let home = stage.home.canonicalize().expect("a home");
+    let left = || {
+        let all = std::fs::read_dir("/proc").expect("a list").flatten().map(|entry| entry.path());
+        all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == home)).count()
+    };
+    assert!(left() > 0, "what it had started goes on");
+    run(&stage, &["agents"]);
+    wait_for("nothing of it is left", || (left() == 0).then_some(()));
+    let noted = std::fs::read_dir(stage.data.join("programs")).expect("they were noted").count();
+    assert_eq!(noted, 0, "and nothing is noted any more");
+}
+
 /// How many processes compile into this cache.
 fn compilers(cache: &str) -> usize {
     let all = std::fs::read_dir("/proc").expect("a list").flatten();

@@ -135,10 +135,10 @@ impl Draft {
     pub fn tell_token(&mut self, setup: &Setup, title: &str) {
         if matches!(setup.server, Server::Http(_)) {
             let folder = setup.environment.iter().find(|(name, _)| name == "RELAY_DIR");
-            let folder = folder.map_or("$HOME/.relay-mesh", |(_, folder)| folder.as_str());
+            let of = folder.map(|(_, folder)| format!("RELAY_DIR=\"{folder}\" ")).unwrap_or_default();
             self.next_step(format!("Keep `relay-mesh serve` running: {title} connects to it when a session starts."));
             self.next_step(format!(
-                "Give {title} the server's token before you start it: export RELAY_MESH_TOKEN=\"$(cat \"{folder}/http.token\")\""
+                "Give {title} the server's token before you start it: export RELAY_MESH_TOKEN=\"$({of}relay-mesh token)\""
             ));
         }
     }

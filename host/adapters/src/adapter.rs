@@ -429,11 +429,12 @@ impl Harness for Adapter {
         Exported::of(self)
     }
 
-    fn with_notice(&self, reply: Reply, _hook: &str, notice: &str) -> Reply {
-        match self.lender.grants.notice() {
-            Some(field) => answers::with_notice(reply, field, notice),
-            None => reply,
-        }
+    fn shows_notices(&self) -> bool {
+        self.lender.grants.notice().is_some()
+    }
+
+    fn put_notice(&self, hook: &str, reply: &mut Reply, notice: &str) -> bool {
+        self.lender.grants.notice().is_some_and(|answer| answers::put_notice(answer, hook, reply, notice))
     }
 
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError> {

@@ -103,6 +103,8 @@ pub struct Answer {
     pub exit_code: Option<u8>,
     /// The field that the harness shows its user and not its model. The host writes into it who sent the mail.
     pub notice: Option<String>,
+    /// The hooks in whose answers the user sees it, if not in all.
+    pub notice_hooks: BTreeSet<String>,
 }
 
 /// What answers to hooks may hold, by kind.
@@ -126,12 +128,20 @@ impl Answers {
     }
 }
 
-/// A reply with a notice for the user in this field of its JSON. A reply of another shape stays as it is.
-pub(crate) fn with_notice(reply: Reply, field: &str, notice: &str) -> Reply {
+/// Puts a notice for the user into the field of a reply's JSON that is for them. An answer on standard error is the
+/// model's alone. Returns whether the user sees it.
+pub(crate) fn put_notice(answer: &Answer, hook: &str, reply: &mut Reply, notice: &str) -> bool {
+    let Some(field) = &answer.notice else { return false };
+    if !answer.notice_hooks.is_empty() && !answer.notice_hooks.contains(hook) {
+        return false;
+    }
     let text = reply.stdout.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or("{}");
-    let Ok(Value::Object(mut told)) = serde_json::from_str(text) else { return reply };
-    told.entry(field).or_insert_with(|| notice.into());
-    Reply { stdout: Some(Value::Object(told).to_string()), ..reply }
+    let fields: Option<serde_json::Map<String, Value>> = serde_json::from_str(text).ok();
+    let fields = fields.filter(|told| reply.exit_code == 0 && reply.stderr.is_none() && !told.contains_key(field));
+    let Some(mut told) = fields else { return false };
+    told.insert(field.clone(), notice.into());
+    reply.stdout = Some(Value::Object(told).to_string());
+    true
 }
 
 impl std::fmt::Display for Answer {
@@ -167,6 +177,8 @@ struct RawAnswer {
     words: Vec<String>,
     exit_code: Option<u8>,
     notice: Option<String>,
+    #[serde(default)]
+    notice_hooks: BTreeSet<String>,
 }
 
 /// Why a manifest's answers are wrong.
@@ -211,6 +223,32 @@ impl RawAnswer {
             words.entry(path.to_owned()).or_default().extend(values.split('|').map(str::to_owned));
         }
         let notice = self.notice.filter(|field| !field.is_empty());
-        Ok(Answer { fields: self.fields, words, exit_code: self.exit_code.filter(|code| *code != 0), notice })
+        let exit_code = self.exit_code.filter(|code| *code != 0);
+        Ok(Answer { fields: self.fields, words, exit_code, notice, notice_hooks: self.notice_hooks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_where_the_user_sees_it_or_nowhere() {
+        let answer =
+            Answer { notice: Some("told".to_owned()), notice_hooks: ["Stop".to_owned()].into(), ..Answer::default() };
+        let check = |hook: &str, mut reply: Reply, expected: Option<&str>| {
+            let before = reply.stdout.clone();
+            let seen = put_notice(&answer, hook, &mut reply, "mail from bob");
+            assert_eq!(seen, expected.is_some(), "{hook} {reply:?}");
+            assert_eq!(reply.stdout.as_deref(), expected.or(before.as_deref()), "{hook}");
+        };
+        let said = |text: &str| Reply { stdout: Some(text.to_owned()), ..Reply::default() };
+        check("Stop", Reply::default(), Some(r#"{"told":"mail from bob"}"#));
+        check("Stop", said(r#"{"reason":"x"}"#), Some(r#"{"reason":"x","told":"mail from bob"}"#));
+        check("Start", Reply::default(), None);
+        check("Stop", said("plain text"), None);
+        check("Stop", said(r#"{"told":"something else"}"#), None);
+        check("Stop", Reply { exit_code: 2, ..Reply::default() }, None);
+        check("Stop", Reply { stderr: Some("the mail".to_owned()), ..Reply::default() }, None);
     }
 }

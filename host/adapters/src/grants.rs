@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::answers::{AnswerKind, Answers, OWN_WORDS};
+use crate::answers::{Answer, AnswerKind, Answers, OWN_WORDS};
 use crate::digest::Digest;
 use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Login, Root, Run, Serve};
 use crate::places::Asker;
@@ -205,11 +205,11 @@ impl Grants {
         }
     }
 
-    /// Where the harness shows its user a notice beside mail.
-    pub(crate) fn notice(&self) -> Option<&str> {
+    /// The answers in which the harness shows its user a notice beside mail, if it does.
+    pub(crate) fn notice(&self) -> Option<&Answer> {
         let context = AnswerKind::Context;
         let answer = self.asks.answers.kinds.get(&context).filter(|_| self.is_given(&context.grant()))?;
-        answer.notice.as_deref()
+        answer.notice.is_some().then_some(answer)
     }
 
     pub(crate) fn is_given(&self, grant: &str) -> bool {

@@ -237,6 +237,10 @@ pub struct FakeHarness {
     pub does: Mutex<Option<Activity>>,
     /// What its client's processes show; by default nothing.
     pub traces: Mutex<ClientTraces>,
+    /// Whether its user sees a notice in the next answers; by default in none.
+    pub shows: Mutex<Option<bool>>,
+    /// What its user was told.
+    pub told: Mutex<Vec<String>>,
 }
 
 impl Default for FakeHarness {
@@ -257,6 +261,8 @@ impl Default for FakeHarness {
             evidence: Mutex::default(),
             does: Mutex::default(),
             traces: Mutex::default(),
+            shows: Mutex::default(),
+            told: Mutex::default(),
         }
     }
 }
@@ -343,6 +349,18 @@ impl Harness for FakeHarness {
     fn optional(&self) -> OptionalInterfaces<'_> {
         let has_evidence = self.evidence.lock().expect("no test panics while it holds this").is_some();
         OptionalInterfaces { evidence: has_evidence.then_some(self as &dyn HarnessEvidence), ..Default::default() }
+    }
+
+    fn shows_notices(&self) -> bool {
+        self.shows.lock().expect("no test panics while it holds this").is_some()
+    }
+
+    fn put_notice(&self, _: &str, _: &mut Reply, notice: &str) -> bool {
+        let shows = *self.shows.lock().expect("no test panics while it holds this") == Some(true);
+        if shows {
+            self.told.lock().expect("no test panics while it holds this").push(notice.to_owned());
+        }
+        shows
     }
 
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError> {

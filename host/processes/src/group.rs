@@ -1,14 +1,16 @@
 //! A program that is asked for one answer, and the processes that it started.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
 use crate::kill::{self, end_marked};
-use crate::table::{self, Entry, Table};
+use crate::space::own_space;
+use crate::table::{self, Entry, ProcessId, Table};
 
 /// How often to look for children that were started while the others were being stopped.
 const LOOKS: usize = 8;
@@ -19,6 +21,48 @@ const MARK: &str = "RELAY_PROGRAM";
 // A std mutex: nothing is awaited while it is held, and the section is a map's.
 static RUNNING: Mutex<BTreeMap<u64, (Pid, String)>> = Mutex::new(BTreeMap::new());
 static NEXT: AtomicU64 = AtomicU64::new(0);
+/// The folder with a file for each group that runs, by its mark: the process that it belongs to.
+static NOTES: OnceLock<PathBuf> = OnceLock::new();
+
+/// From now on the groups of this process are noted in this folder, so that another process can end them if this one is
+/// killed. Ends the programs of processes that were.
+pub fn note_groups_in(folder: PathBuf) {
+    end_orphans(&folder);
+    // One process has one data folder.
+    let _known = NOTES.set(folder);
+}
+
+/// Ends the programs whose process is gone and has not ended them itself. What another PID namespace or another system
+/// has noted is left to it.
+fn end_orphans(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name());
+        let owner = std::fs::read(&path).ok().and_then(|bytes| serde_json::from_slice::<ProcessId>(&bytes).ok());
+        let (Some(owner), Some(mark)) = (owner, name.to_str()) else { continue };
+        if owner.space == own_space() && !kill::is_alive(owner) {
+            end_marked(MARK, mark);
+            let _gone = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Notes a group before its program starts. Without a note the program is ended all the same, unless this process is
+/// killed.
+fn note(owner: &ProcessId, mark: &str) {
+    let Some(folder) = NOTES.get() else { return };
+    let Ok(text) = serde_json::to_vec(owner) else { return };
+    let path = folder.join(mark);
+    if std::fs::write(&path, &text).is_err() {
+        let _there = std::fs::create_dir(folder);
+        let _noted = std::fs::write(path, text);
+    }
+}
+
+fn strike_note(mark: &str) {
+    if let Some(folder) = NOTES.get() {
+        let _gone = std::fs::remove_file(folder.join(mark));
+    }
+}
 
 /// A program in a process group of its own. If it is dropped while the program runs, the program, its group and every
 /// process below it are killed, also those in sessions of their own and those that have lost their parent. If the
@@ -35,7 +79,9 @@ impl Group {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let this = table::this_process();
         let mark = format!("{}.{}.{number}", this.pid, this.start);
-        let child = command.env(MARK, &mark).process_group(0).kill_on_drop(true).spawn()?;
+        note(&this, &mark);
+        let spawned = command.env(MARK, &mark).process_group(0).kill_on_drop(true).spawn();
+        let child = spawned.inspect_err(|_| strike_note(&mark))?;
         let leader = child.id().and_then(kill::number);
         if let Some(leader) = leader {
             running().insert(number, (leader, mark));
@@ -52,9 +98,11 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         let known = running().remove(&self.number);
-        if let (Some(leader), Some((_, mark))) = (self.leader, known) {
+        let Some((_, mark)) = known else { return };
+        if let Some(leader) = self.leader {
             end(leader, &mark);
         }
+        strike_note(&mark);
     }
 }
 
@@ -63,6 +111,7 @@ impl Drop for Group {
 pub fn end_groups() {
     for (leader, mark) in std::mem::take(&mut *running()).into_values() {
         end(leader, &mark);
+        strike_note(&mark);
     }
 }
 

@@ -19,7 +19,7 @@ mod programs;
 mod space;
 mod table;
 
-pub use group::{Group, end_groups};
+pub use group::{Group, end_groups, note_groups_in};
 pub use kill::{ask_to_end, end_marked, is_alive};
 pub use leash::{Guard, GuardError, Started, ended_as_written};
 pub use lines::{Line, LineReader};

@@ -29,6 +29,8 @@ const HOOKS_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The folder of the data folder that has the installed adapters.
 pub(crate) const PLUGINS: &str = "plugins";
+/// The folder of the data folder that notes which programs run for adapters.
+const PROGRAMS: &str = "programs";
 
 /// Whose environment the adapters may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +136,8 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
     let settings = &context.settings;
     let dir = settings.dir.value.clone();
     let store: Arc<dyn Store> = Arc::new(open_folder(&dir, options(settings.durability.value))?);
+    // A process that was killed may have left programs of adapters.
+    processes::note_groups_in(dir.join(PROGRAMS));
     let machine = Arc::new(ThisMachine::named_in(&dir)?);
     // One folder holds the installed adapters and the permissions that the user gave them: see docs/adr/0007.
     let shelf = Arc::new(InstalledAdapters::new(settings.dir.value.join(PLUGINS)));

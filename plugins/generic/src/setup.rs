@@ -15,8 +15,8 @@ impl Install for Generic {
         draft.next_step(match setup.server {
             Server::Stdio(_) => "Restart the client, then ask its agent to call register_agent.".to_owned(),
             Server::Http(_) => format!(
-                "Put the content of {}/http.token in place of TOKEN, keep `relay-mesh serve` running, \
-                 restart the client, then ask its agent to call register_agent.",
+                "Keep `relay-mesh serve` running, put what `{}relay-mesh token` prints in place of TOKEN, restart the \
+                 client, then ask its agent to call register_agent.",
                 folder(setup)
             ),
         });
@@ -32,10 +32,10 @@ impl Install for Generic {
     }
 }
 
-/// The data folder, if the setup names one.
-fn folder(setup: &Setup) -> &str {
+/// What goes before a command, if the setup names a data folder.
+fn folder(setup: &Setup) -> String {
     let given = setup.environment.iter().find(|(name, _)| name == "RELAY_DIR");
-    given.map_or("~/.relay-mesh", |(_, folder)| folder.as_str())
+    given.map(|(_, folder)| format!("RELAY_DIR=\"{folder}\" ")).unwrap_or_default()
 }
 
 #[cfg(test)]

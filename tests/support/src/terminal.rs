@@ -30,6 +30,11 @@ impl Terminal {
         terminal
     }
 
+    /// Makes it as narrow as many terminals are: 80 columns and 24 lines.
+    pub fn narrow(&self) {
+        self.tmux().args(["resize-window", "-x", "80", "-y", "24"]).succeed();
+    }
+
     /// The screen's current text.
     pub fn screen(&self) -> String {
         self.tmux().args(["capture-pane", "-p"]).run().stdout

@@ -67,6 +67,7 @@ async fn two_agents_reserve_files() {
             ("release_paths", "{}", "you held nothing"),
             ("reserve_paths", r#"{"patterns": "src/a.rs", "force": true}"#, "reserved"),
             ("list_reservations", "{}", "\"a.rs\" is held by alice"),
+            ("list_reservations", r#"{"limit": 1}"#, "1 more: raise limit"),
         ],
     )
     .await;

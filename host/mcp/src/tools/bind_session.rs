@@ -31,7 +31,7 @@ pub(super) struct BindSession;
 impl Tool for BindSession {
     const NAME: &'static str = "bind_session";
     const TITLE: &'static str = "Bind to a session";
-    const DESCRIPTION: &'static str = "Bind your agent to your harness session, so that mail wakes it. Usually automatic; without arguments it detects.";
+    const DESCRIPTION: &'static str = "Bind your agent to your session, so that mail wakes it. Usually automatic.";
     const EFFECT: Effect = Effect::Settles;
     type Input = Input;
     type Output = Output;

@@ -16,9 +16,13 @@ pub(super) struct Input {
     subject: Option<String>,
     team: Option<String>,
     harness: Option<String>,
+    // Taken like those of send_message, and not listed: each costs every session that never broadcasts.
+    #[schemars(skip)]
     thread: Option<String>,
     priority: Option<PriorityView>,
+    #[schemars(skip)]
     tags: Option<List>,
+    #[schemars(skip)]
     idempotency_key: Option<String>,
 }
 
@@ -27,7 +31,7 @@ pub(super) struct Broadcast;
 impl Tool for Broadcast {
     const NAME: &'static str = "broadcast";
     const TITLE: &'static str = "Send to everybody";
-    const DESCRIPTION: &'static str = "Send a message to every agent that is not offline, or to one team or harness.";
+    const DESCRIPTION: &'static str = "Send to every agent that is not offline, or to one team or harness.";
     const EFFECT: Effect = Effect::Adds;
     type Input = Input;
     type Output = SentView;

@@ -29,25 +29,24 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// wait up to 300 for mail
+    /// wait for mail, up to 300
     wait_seconds: Option<u64>,
     /// default 10
     limit: Option<usize>,
-    /// cut bodies, default 4096 bytes
+    /// bytes of a body, default 4096
     max_length: Option<usize>,
-    /// this one, whatever became of it
+    /// this one, even if read
     message_id: Option<String>,
-    /// leave out its first bytes
+    /// skip its first bytes
     offset: Option<usize>,
-    /// look, leave it unread
+    /// leave it unread
     peek: Option<bool>,
-    /// acknowledge what this gives
+    /// what this gives
     acknowledge: Option<bool>,
-    /// acknowledge these
+    // Its name says it all, as `from` does.
     acknowledge_ids: Option<List>,
-    /// also what you got before
+    /// also what you got
     include_read: Option<bool>,
-    /// only this sender
     from: Option<String>,
     thread: Option<String>,
 }
@@ -70,7 +69,7 @@ pub(super) struct FetchMessages;
 impl Tool for FetchMessages {
     const NAME: &'static str = "fetch_messages";
     const TITLE: &'static str = "Fetch messages";
-    const DESCRIPTION: &'static str = "Take your unread messages; wait_seconds waits for one.";
+    const DESCRIPTION: &'static str = "Take your unread messages.";
     const EFFECT: Effect = Effect::Adds;
     type Input = Input;
     type Output = Output;

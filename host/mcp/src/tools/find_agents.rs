@@ -32,8 +32,7 @@ pub(super) struct FindAgents;
 impl Tool for FindAgents {
     const NAME: &'static str = "find_agents";
     const TITLE: &'static str = "Find agents";
-    const DESCRIPTION: &'static str =
-        "Search agents by name, role, task, project, harness, model or skills; fuzzy, best first.";
+    const DESCRIPTION: &'static str = "Search agents by name, role, task, project, harness, model or skills.";
     const EFFECT: Effect = Effect::Reads;
     type Input = Input;
     type Output = Output;

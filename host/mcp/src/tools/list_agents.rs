@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use view::AgentView;
 
-use super::{Effect, Tool, ToolCall, ToolOutput};
+use super::{Effect, Tool, ToolCall, ToolOutput, is_zero};
 use crate::text::lines;
 use crate::tool_error::ToolError;
 
@@ -35,10 +35,6 @@ pub(super) struct Output {
     more: usize,
 }
 
-fn is_zero(number: &usize) -> bool {
-    *number == 0
-}
-
 /// Whether a team or harness is the one that a model asks for.
 fn is_named(name: Option<&str>, asked: &str) -> bool {
     name.is_some_and(|name| name.eq_ignore_ascii_case(asked))
@@ -58,7 +54,7 @@ pub(super) struct ListAgents;
 impl Tool for ListAgents {
     const NAME: &'static str = "list_agents";
     const TITLE: &'static str = "List agents";
-    const DESCRIPTION: &'static str = "List the agents on the mesh, their presence, and how much mail waits for them.";
+    const DESCRIPTION: &'static str = "List agents, their presence and waiting mail.";
     const EFFECT: Effect = Effect::Reads;
     type Input = Input;
     type Output = Output;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use view::ReservationView;
 
 use super::checkout::checkout_of;
-use super::{Effect, Tool, ToolCall, ToolOutput};
+use super::{Effect, Tool, ToolCall, ToolOutput, is_zero};
 use crate::text::lines;
 use crate::tool_error::ToolError;
 
@@ -15,11 +15,19 @@ use crate::tool_error::ToolError;
 pub(super) struct Input {
     /// folder of another repository
     repo: Option<String>,
+    /// default 30
+    limit: Option<usize>,
 }
+
+/// The default limit. A reservation costs some fifty tokens.
+const USUAL: usize = 30;
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Output {
     reservations: Vec<ReservationView>,
+    /// How many more there are, beyond the limit.
+    #[serde(skip_serializing_if = "is_zero")]
+    more: usize,
 }
 
 pub(super) struct ListReservations;
@@ -38,8 +46,14 @@ impl Tool for ListReservations {
         let found = call.mesh.reservations(&wanted).await.map_err(mesh::ReserveError::from)?;
         let now = call.mesh.machine().now();
         let each = found.iter().flat_map(|listed| &listed.reservations);
-        let reservations: Vec<ReservationView> = each.map(|one| ReservationView::of(one, now)).collect();
-        let text = lines(&reservations, "nothing is reserved");
-        Ok(ToolOutput::new(Output { reservations }, text))
+        let mut reservations: Vec<ReservationView> = each.map(|one| ReservationView::of(one, now)).collect();
+        let limit = input.limit.unwrap_or(USUAL);
+        let more = reservations.len().saturating_sub(limit);
+        reservations.truncate(limit);
+        let mut text = lines(&reservations, "nothing is reserved");
+        if more > 0 {
+            text.push_str(&format!("\n{more} more: raise limit"));
+        }
+        Ok(ToolOutput::new(Output { reservations, more }, text))
     }
 }

@@ -30,8 +30,7 @@ pub(super) struct Status;
 impl Tool for Status {
     const NAME: &'static str = "message_status";
     const TITLE: &'static str = "Message status";
-    const DESCRIPTION: &'static str = "How far a message got with each recipient: stored, notified, accepted, shown, \
-                                       read, acknowledged; or held, expired, undeliverable.";
+    const DESCRIPTION: &'static str = "How far a message got with each recipient.";
     const EFFECT: Effect = Effect::Reads;
     type Input = Input;
     type Output = Output;

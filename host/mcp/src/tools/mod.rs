@@ -350,3 +350,8 @@ impl JsonSchema for List {
         Vec::<String>::json_schema(generator)
     }
 }
+
+/// For serde: a number that is left out if there is nothing to count.
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

@@ -14,10 +14,9 @@ use crate::tool_error::ToolError;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// a-z, 0-9, -; made up if left out
+    /// a-z, 0-9, -; optional
     name: Option<String>,
     team: Option<String>,
-    /// what you are for
     role: Option<String>,
     /// what you do now
     task: Option<String>,
@@ -25,7 +24,6 @@ pub(super) struct Input {
     model: Option<String>,
     project: Option<String>,
     program: Option<String>,
-    /// issue you work on
     #[serde(alias = "bead")]
     issue: Option<String>,
 }
@@ -47,8 +45,7 @@ pub(super) struct RegisterAgent;
 impl Tool for RegisterAgent {
     const NAME: &'static str = "register_agent";
     const TITLE: &'static str = "Join the mesh";
-    const DESCRIPTION: &'static str =
-        "Join the mesh under a short name. Call it once, first; again from the same session gives the same agent.";
+    const DESCRIPTION: &'static str = "Join the mesh under a short name. Call it once, first.";
     const EFFECT: Effect = Effect::Settles;
     type Input = Input;
     type Output = Output;

@@ -11,7 +11,6 @@ use crate::tool_error::ToolError;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Input {
-    /// exact names
     to: List,
     body: String,
     subject: Option<String>,

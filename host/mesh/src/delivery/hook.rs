@@ -74,16 +74,16 @@ impl Mesh {
             speaker: None,
             lease: None,
             notice: None,
+            untold: None,
             invitation: None,
             advice: None,
             ends_turn: false,
         };
-        let answer = adapter.hook(call, &mut desk).await;
-        let MeshHookHost { speaker, lease, notice, invitation, advice, ends_turn, .. } = desk;
-        let answer = match (answer, notice) {
-            (Ok(reply), Some(notice)) if reply.shows_mail => Ok(adapter.with_notice(reply, &call.name, &notice)),
-            (answer, _) => answer,
-        };
+        let mut answer = adapter.hook(call, &mut desk).await;
+        let MeshHookHost { speaker, lease, notice, untold, invitation, advice, ends_turn, .. } = desk;
+        if let Some(session) = &speaker {
+            notice::tell(&self.core, adapter.as_ref(), session, &call.name, answer.as_mut().ok(), untold, notice).await;
+        }
         let shows = answer.as_ref().is_ok_and(|reply| reply.shows_mail);
         if let (Some((session, advice)), false) = (&advice, shows)
             && let Err(error) = edits::advise(&self.core, session, advice).await
@@ -151,6 +151,8 @@ struct MeshHookHost<'a> {
     lease: Option<Lease>,
     /// What the user is told about that mail. Written by `look_up`.
     notice: Option<String>,
+    /// What the user is still to be told of mail that has woken the session. Written by `look_up`.
+    untold: Option<String>,
     /// The invitation given to the adapter instead of mail. Written by `look_up`.
     invitation: Option<(SessionRef, MessageId)>,
     /// The advice given to the adapter before the mail, with its session. Written by `look_up`.
@@ -343,14 +345,19 @@ impl MeshHookHost<'_> {
             HookEvent::Activity { session, activity } => {
                 let now = mesh.core.machine.now();
                 let longest = mesh.core.limits.after_stop;
+                let in_a_turn = *activity == Activity::Busy || reading.ends_turn();
+                let mut untold = None;
                 record::change_session(&mesh.core, &self.reference(session), |record| {
                     record.activity = *activity;
+                    untold = if in_a_turn { record.notice.take() } else { None };
                     // A turn that began after the wait is one that its user may stop again.
                     if *activity == Activity::Busy && record.stopped_until(now, longest).is_none() {
                         record.stopped = None;
                     }
                 })
-                .await
+                .await?;
+                self.untold = self.untold.take().or(untold);
+                Ok(())
             }
             HookEvent::Rebound { from, to } => {
                 let details = reading.speaker.clone().filter(|speaker| speaker.id == *to);

@@ -1,9 +1,18 @@
 //! What a harness's user is told about mail that a hook shows to the model: who wrote, and about what.
 
+use store::Durability;
+
+use crate::core::Core;
 use crate::messages::Message;
+use crate::ports::harness::{Harness, Reply};
+use crate::sessions::{SessionRecord, SessionRef};
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
 
 /// How many messages are named.
 const MOST_NAMED: usize = 3;
+/// The longest notice, in lines: one of now, and one that has waited.
+const MOST_LINES: usize = 2 * (MOST_NAMED + 1);
 /// How much of a subject is quoted, in characters.
 const MUCH: usize = 80;
 
@@ -25,6 +34,52 @@ pub(crate) fn of<'m>(messages: impl Iterator<Item = &'m Message>) -> Option<Stri
         more => lines.push(format!("relay-mesh: and {more} more messages")),
     }
     Some(lines.join("\n"))
+}
+
+/// Tells the user of the mail in an answer, and of earlier mail that they are still to be told of. What they do not see
+/// in this answer waits for the next one of the turn: mail begins one in a session that it wakes.
+pub(crate) async fn tell(
+    core: &Core,
+    adapter: &dyn Harness,
+    session: &SessionRef,
+    hook: &str,
+    answer: Option<&mut Reply>,
+    untold: Option<String>,
+    of_mail: Option<String>,
+) {
+    let of_mail = of_mail.filter(|_| answer.as_ref().is_some_and(|reply| reply.shows_mail));
+    let lines: Vec<String> = untold.into_iter().chain(of_mail).collect();
+    let notice = lines.iter().flat_map(|lines| lines.lines()).take(MOST_LINES).collect::<Vec<_>>().join("\n");
+    if notice.is_empty() || !adapter.shows_notices() {
+        return;
+    }
+    if !answer.is_some_and(|reply| adapter.put_notice(hook, reply, &notice)) {
+        keep(core, session, Some(notice)).await;
+    }
+}
+
+/// Keeps the notice of messages that a route gives to a session: its user is told with a hook of the turn that begins.
+pub(crate) async fn keep_for_route<'m>(
+    core: &Core,
+    adapter: &dyn Harness,
+    session: &SessionRef,
+    messages: impl Iterator<Item = &'m Message>,
+) {
+    if let (true, Some(notice)) = (adapter.shows_notices(), of(messages)) {
+        keep(core, session, Some(notice)).await;
+    }
+}
+
+/// Keeps what the session's user is to be told with the next hook of a turn, or forgets it. It is no sign of life.
+pub(crate) async fn keep(core: &Core, session: &SessionRef, notice: Option<String>) {
+    let mut change = |old: Option<SessionRecord>| match old {
+        Some(record) if record.notice != notice => (Next::Put(SessionRecord { notice: notice.clone(), ..record }), ()),
+        Some(_) | None => (Next::Keep, ()),
+    };
+    let key = keys::session(session);
+    if let Err(error) = records::update(core.local.as_ref(), &key, Durability::Process, &mut change).await {
+        tracing::warn!(%error, "the user is not told who has written");
+    }
 }
 
 /// A sender's words on one line, without what could steer a terminal or end the quotes.

@@ -9,6 +9,7 @@ use crate::agents;
 use crate::agents::presence;
 use crate::core::Core;
 use crate::delivery::next_route::{NextRoute, is_untouched, next_step, refused_by_all};
+use crate::delivery::notice;
 use crate::delivery::serve::{RETRY, deliverable, has_deliverable};
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::{ROUTE, Ring};
@@ -25,7 +26,7 @@ use crate::ports::machine::Instant;
 use crate::sessions::discover::of_record;
 use crate::sessions::identify::CONNECTION;
 use crate::sessions::record;
-use crate::sessions::{Activity, Session, SessionRecord};
+use crate::sessions::{Activity, Session, SessionRecord, SessionRef};
 use crate::storage::keys;
 use crate::{Enveloped, Lease, Mesh, envelope};
 
@@ -309,9 +310,12 @@ async fn send_message(
     let lease = lease.cutting(cut);
     let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
     let mail = Mail { ids: lease.messages.clone(), text, priority };
+    let to = SessionRef { harness: harness.about().harness.clone(), id: session.id.clone() };
+    notice::keep_for_route(core, harness, &to, messages.iter().take(taken).map(|fetched| &fetched.message)).await;
     let sent = match harness.deliver(session, &route.name, &mail).await {
         Ok(sent) => sent,
         Err(error) => {
+            notice::keep(core, &to, None).await;
             fetch::release(core, lease).await?;
             return Ok(Some(Err(error)));
         }

@@ -447,10 +447,13 @@ pub trait Harness: Send + Sync + 'static {
         let none = || HarnessError::Unsupported(format!("the adapter `{}` runs no tasks", self.about().harness));
         self.optional().runner.ok_or_else(none)
     }
-    /// The answer to a hook with a notice for the harness's user beside the mail in it, if this harness has a place for
-    /// one that its model does not read.
-    fn with_notice(&self, reply: Reply, _hook: &str, _notice: &str) -> Reply {
-        reply
+    /// Whether answers to hooks have a place for a notice that its user sees and its model does not.
+    fn shows_notices(&self) -> bool {
+        false
+    }
+    /// Puts a notice for the user into the answer to a hook. Returns whether they see it there.
+    fn put_notice(&self, _hook: &str, _reply: &mut Reply, _notice: &str) -> bool {
+        false
     }
     /// Answers a hook in two steps on one instance: read the payload, let `desk` look up, answer.
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError>;

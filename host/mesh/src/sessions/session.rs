@@ -149,6 +149,10 @@ pub struct SessionRecord {
     /// that edit, taken by the next hook that can show text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
+    /// What its user is still to be told of mail that has woken it. Written by a hook of whose answer they see nothing,
+    /// taken by the next one of a turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
     /// When its user stopped a turn of it. Their next prompt removes this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Instant>,
@@ -183,6 +187,7 @@ impl SessionRecord {
             hooks_carry_mail: false,
             stands_alone: false,
             advice: None,
+            notice: None,
             stopped: None,
             succeeded_by: None,
             told: None,

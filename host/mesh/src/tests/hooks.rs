@@ -30,6 +30,33 @@ async fn pending_mail_is_handed_over_once() {
 }
 
 #[tokio::test]
+async fn a_user_who_sees_nothing_of_the_hook_that_woke_their_session_is_told_with_the_next_one() {
+    let world = world_with_alice().await;
+    let told = |did: &'static str, shows: Option<bool>| {
+        let world = &world;
+        async move {
+            *world.harnesses.0.shows.lock().expect("no test panics while it holds this") = shows;
+            world.hook("s1", did).await;
+            std::mem::take(&mut *world.harnesses.0.told.lock().expect("no test panics while it holds this"))
+        }
+    };
+    let (here, later) = (Some(true), Some(false));
+    let first = "relay-mesh: mail from shell: \u{201c}the build is red\u{201d}".to_owned();
+    let second = first.replace("red", "green");
+    world.say("alice", "the build is red").await;
+    assert_eq!(told("nothing", later).await, [""; 0], "the wake");
+    assert_eq!(told("ask", here).await, [""; 0], "no turn goes on with this");
+    assert_eq!(told("few-bytes", later).await, [""; 0]);
+    world.say("alice", "the build is green").await;
+    assert_eq!(told("tool", here).await, [format!("{first}\n{second}")], "both, each on its line");
+    assert_eq!(told("tool", here).await, [""; 0], "once");
+    // A harness that has no place for it is given none to keep.
+    world.say("alice", "the build is red").await;
+    assert_eq!(told("nothing", None).await, [""; 0]);
+    assert_eq!(told("tool", here).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn a_session_that_waits_for_its_person_gets_nothing_until_they_answered() {
     let world = world_with_alice().await;
     world.say("alice", "hello").await;

@@ -187,7 +187,10 @@ impl Show for StatusShape<'_> {
     fn text(&self) -> String {
         let server = match (&self.host.url, self.host.pid) {
             (Some(url), Some(pid)) => format!("{url}, process {pid}"),
-            (Some(_), None) | (None, _) => "not running; only clients over HTTP need one (`relay-mesh up`)".to_owned(),
+            (Some(_), None) | (None, _) => {
+                "not running; clients over HTTP need one, and sessions that nothing else wakes (`relay-mesh up`)"
+                    .to_owned()
+            }
         };
         let of_harnesses = self.harness_servers.iter();
         let of_harnesses = of_harnesses

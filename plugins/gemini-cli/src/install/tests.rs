@@ -58,7 +58,7 @@ fn over_http_the_token_stays_in_the_environment() {
     let server = Server::Http("http://127.0.0.1:7423/mcp".into());
     let shown = run(&host, &Setup { server, ..setup(Action::Install, Scope::Project) });
     assert!(shown.contains(r#""httpUrl": "http://127.0.0.1:7423/mcp""#), "{shown}");
-    assert!(shown.contains("Bearer ${RELAY_MESH_TOKEN}") && shown.contains("http.token"), "{shown}");
+    assert!(shown.contains("Bearer ${RELAY_MESH_TOKEN}") && shown.contains("relay-mesh token)"), "{shown}");
 }
 
 #[test]

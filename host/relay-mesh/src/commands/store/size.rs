@@ -92,7 +92,7 @@ impl Kind {
             "agents" if is_log("sent") => Kind::Sent,
             "sessions" | "ended" => Kind::Sessions,
             "wakes" => Kind::WakeFiles,
-            "plugins" | "adapters" | "installs" | "rates" | "recording" => Kind::Adapters,
+            "plugins" | "adapters" | "installs" | "rates" | "programs" | "recording" => Kind::Adapters,
             "cache" => Kind::Compiled,
             _ if is_log("global") => Kind::Events,
             _ if path.extension().is_some_and(|ending| ending == "log") => Kind::ServerLogs,

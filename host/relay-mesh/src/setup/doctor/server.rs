@@ -93,7 +93,8 @@ pub(crate) fn of_record(running: &str, set: &str, heard: &Heard) -> Finding {
     }
 }
 
-/// The finding if this folder's record names no running server. No server is fine: only HTTP needs one.
+/// The finding if this folder's record names no running server. No server is fine: many
+/// sessions are woken by their own hooks.
 pub(crate) fn finding(address: &str, heard: &Heard) -> Finding {
     match heard {
         Heard::Ours(took) => fine(format!("the server at {address} is well and answered in {}", shown(*took))),
@@ -110,8 +111,8 @@ pub(crate) fn finding(address: &str, heard: &Heard) -> Finding {
             ),
         },
         Heard::Silence => fine(format!(
-            "no server of this data folder runs, and none at {address}; only clients over HTTP need one \
-             (`relay-mesh up`)"
+            "no server of this data folder runs, and none at {address}; clients over HTTP need one, and \
+             sessions that nothing else wakes (`relay-mesh up`)"
         )),
         Heard::NoWay(why) => broken(
             format!("this machine does not reach {address}, where a server would listen: {why}"),
