@@ -116,54 +116,51 @@ fn who_compiles_ends_with_an_install_and_outlives_a_hook() {
 #[test]
 fn what_a_hook_started_ends_when_its_time_is_up() {
     let stage = stage();
-    let started = "sleep 40 & setsid sleep 40 & (setsid sleep 40 >/dev/null 2>&1 &); touch started; wait";
-    let text = manifest("hostile").replace("cat; echo $0", started);
-    let path = ship(&stage.folder.join("hostile"), "hostile", &built("hostile"), &text).display().to_string();
-    let grants = "state,programs.echo,answers.context,answers.own-words";
-    let installed = run(&stage, &["plugin", "install", &path, "--yes", "--grant", grants]);
-    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
-    let cache = format!("{}/cache", env!("CARGO_TARGET_TMPDIR"));
-    let hook = stage.relay(&["hook", "hostile", "answer:program echo word"]).env("XDG_CACHE_HOME", cache);
+    let hook = hook_with_programs(&stage);
     let outcome = hook.input("session").run();
     assert!(outcome.stderr.contains("took longer than 5 s and was given up"), "{outcome:?}");
     assert!(stage.home.join("started").exists(), "it was started: {outcome:?}");
-    let home = stage.home.canonicalize().expect("a home");
-    let left = || {
-        let all = std::fs::read_dir("/proc").expect("a list").flatten().map(|entry| entry.path());
-        all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == home)).count()
-    };
+    let left = || in_home_of(&stage);
     // A killed process may still wait for whoever adopted it.
     wait_for("nothing of it is left", || (left() == 0).then_some(()));
 }
 
-/// Nobody is left to end what a hook has started if it is killed: the next command does it.
+/// A hook that is killed cannot end what it has started: the next command does it.
 #[test]
 fn what_a_killed_hook_has_started_is_ended_by_the_next_command() {
     let stage = stage();
-    let started = "sleep 40 & setsid sleep 40 & (setsid sleep 40 >/dev/null 2>&1 &); touch started; wait";
-    let text = manifest("hostile").replace("cat; echo $0", started);
-    let path = ship(&stage.folder.join("hostile"), "hostile", &built("hostile"), &text).display().to_string();
-    let grants = "state,programs.echo,answers.context,answers.own-words";
-    let installed = run(&stage, &["plugin", "install", &path, "--yes", "--grant", grants]);
-    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
-    let cache = format!("{}/cache", env!("CARGO_TARGET_TMPDIR"));
-    let hook = stage.relay(&["hook", "hostile", "answer:program echo word"]).env("XDG_CACHE_HOME", cache);
+    let hook = hook_with_programs(&stage);
     let mut hook = hook.start(&stage.folder.join("hook.log"));
     std::io::Write::write_all(hook.child.stdin.as_mut().expect("a pipe"), b"session").expect("it reads");
     drop(hook.child.stdin.take());
     wait_for("the program has started", || stage.home.join("started").exists().then_some(()));
     hook.child.kill().expect("it is killed");
     hook.child.wait().expect("it has ended");
-    let home = stage.home.canonicalize().expect("a home");
-    let left = || {
-        let all = std::fs::read_dir("/proc").expect("a list").flatten().map(|entry| entry.path());
-        all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == home)).count()
-    };
+    let left = || in_home_of(&stage);
     assert!(left() > 0, "what it had started goes on");
     run(&stage, &["agents"]);
     wait_for("nothing of it is left", || (left() == 0).then_some(()));
     let noted = std::fs::read_dir(stage.data.join("programs")).expect("they were noted").count();
     assert_eq!(noted, 0, "and nothing is noted any more");
+}
+
+/// A hook whose adapter starts programs: in its group, in a session of its own, and without a parent.
+fn hook_with_programs(stage: &Stage) -> Program {
+    let started = "sleep 40 & setsid sleep 40 & (setsid sleep 40 >/dev/null 2>&1 &); touch started; wait";
+    let text = manifest("hostile").replace("cat; echo $0", started);
+    let path = ship(&stage.folder.join("hostile"), "hostile", &built("hostile"), &text).display().to_string();
+    let grants = "state,programs.echo,answers.context,answers.own-words";
+    let installed = run(stage, &["plugin", "install", &path, "--yes", "--grant", grants]);
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    let cache = format!("{}/cache", env!("CARGO_TARGET_TMPDIR"));
+    stage.relay(&["hook", "hostile", "answer:program echo word"]).env("XDG_CACHE_HOME", cache)
+}
+
+/// How many processes work in the stage's home.
+fn in_home_of(stage: &Stage) -> usize {
+    let home = stage.home.canonicalize().expect("a home");
+    let all = std::fs::read_dir("/proc").expect("a list").flatten().map(|entry| entry.path());
+    all.filter(|process| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == home)).count()
 }
 
 /// How many processes compile into this cache.

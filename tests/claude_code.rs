@@ -493,7 +493,7 @@ fn task(prompt: &str) -> Value {
 
 /// A script that joins as `name` when asked to.
 fn joining(name: &str) -> Script {
-    Script::new().call("Join the mesh", REGISTER, json!({"name": name})).say(name, &format!("I am {name}."))
+    Script::joining(REGISTER, name)
 }
 
 fn stage() -> Stage {

@@ -210,9 +210,7 @@ fn because(stage: &Stage) -> String {
 }
 
 fn joining(client: Client) -> Script {
-    Script::new()
-        .call("Join the mesh", &client.tool("register_agent"), json!({"name": "alice"}))
-        .say("alice", "I am alice.")
+    Script::joining(&client.tool("register_agent"), "alice")
 }
 
 fn installed(client: Client) -> Arc<Stage> {

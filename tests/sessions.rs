@@ -266,7 +266,7 @@ fn joins_for_a_user(client: Client) {
         Client::ClaudeCode => "mcp__plugin_relay-mesh_relay-mesh__register_agent".to_owned(),
         Client::Codex | Client::OpenCode => client.tool("register_agent"),
     };
-    let model = Model::start(joining_by(&register).say("While you were away", "I read it."));
+    let model = Model::start(Script::joining(&register, "alice").say("While you were away", "I read it."));
     let run = client.ask(&stage, &model, "Join the mesh as alice.", None);
     assert_eq!(session_of(&stage, "alice").as_ref(), Some(&run.session), "{:?}", run.outcome);
     assert!(model.heard()[0].place_of("Register once with register_agent").is_some(), "it is told the protocol");
@@ -313,11 +313,7 @@ fn over_http(client: Client) -> (Stage, Host) {
 
 /// A script that joins as alice.
 fn joining(client: Client) -> Script {
-    joining_by(&client.tool("register_agent"))
-}
-
-fn joining_by(register: &str) -> Script {
-    Script::new().call("Join the mesh", register, json!({"name": "alice"})).say("alice", "I am alice.")
+    Script::joining(&client.tool("register_agent"), "alice")
 }
 
 fn stage() -> Stage {

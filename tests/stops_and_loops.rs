@@ -136,9 +136,7 @@ fn a_held_loop_waits_for_the_user(client: Client) {
 }
 
 fn joining(client: Client) -> Script {
-    Script::new()
-        .call("Join the mesh", &client.tool("register_agent"), json!({"name": "alice"}))
-        .say("alice", "I am alice.")
+    Script::joining(&client.tool("register_agent"), "alice")
 }
 
 fn installed(client: Client, settings: &str) -> Arc<Stage> {

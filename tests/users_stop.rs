@@ -180,7 +180,7 @@ fn the_rest_of_a_long_message_is_there_for_the_asking() {
 
 /// A script that joins as alice when asked to.
 fn joining() -> Script {
-    Script::new().call("Join the mesh", REGISTER, json!({"name": "alice"})).say("alice", "I am alice.")
+    Script::joining(REGISTER, "alice")
 }
 
 fn join(terminal: &Terminal) {

@@ -12,7 +12,8 @@ const TOLD: &str = "mail from shell: \u{201c}the build is red\u{201d}";
 fn a_user_of_claude_code_sees_who_woke_their_session() {
     isolated(|| {
         let stage = installed("claude-code");
-        let model = Model::start(joining("mcp__relay-mesh__register_agent").say("Mind the gap", "I mind it."));
+        let model =
+            Model::start(Script::joining("mcp__relay-mesh__register_agent", "alice").say("Mind the gap", "I mind it."));
         let terminal = ClaudeCode::new(&stage, &model).open();
         terminal.type_line("Join the mesh as alice.");
         terminal.wait_for("● I am alice.");
@@ -70,7 +71,8 @@ fn a_user_of_codex_sees_with_the_next_hook_who_woke_a_thread_of_the_shared_app_s
 fn a_user_of_opencode_sees_the_message_that_woke_their_session() {
     isolated(|| {
         let stage = installed("opencode");
-        let model = Model::start(joining("relay-mesh_register_agent").say("Mind the gap", "I mind it."));
+        let model =
+            Model::start(Script::joining("relay-mesh_register_agent", "alice").say("Mind the gap", "I mind it."));
         let terminal = OpenCode::new(&stage, &model).open(&[]);
         terminal.type_line("Join the mesh as alice.");
         terminal.wait_for("I am alice.");
@@ -88,7 +90,8 @@ fn a_user_of_opencode_sees_the_message_that_woke_their_session() {
 fn a_user_of_gemini_cli_sees_who_wrote_what_their_agent_is_told() {
     isolated(|| {
         let stage = installed("gemini-cli");
-        let model = Model::start(joining(&Gemini::tool("register_agent")).say("Mind the gap", "I mind it."));
+        let model =
+            Model::start(Script::joining(&Gemini::tool("register_agent"), "alice").say("Mind the gap", "I mind it."));
         let terminal = Gemini::new(&stage, &model).open();
         Gemini::prompt(&terminal, "Join the mesh as alice.");
         Gemini::says(&terminal, "I am alice.");
@@ -98,10 +101,6 @@ fn a_user_of_gemini_cli_sees_who_wrote_what_their_agent_is_told() {
         terminal.wait_for(TOLD);
         terminal.wait_for("✦ I mind it.");
     });
-}
-
-fn joining(tool: &str) -> Script {
-    Script::new().call("Join the mesh", tool, json!({"name": "alice"})).say("alice", "I am alice.")
 }
 
 fn write(stage: &Stage) {

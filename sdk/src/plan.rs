@@ -134,11 +134,10 @@ impl Draft {
     /// Adds the next steps that give the harness the HTTP server's token. Adds none for a stdio server.
     pub fn tell_token(&mut self, setup: &Setup, title: &str) {
         if matches!(setup.server, Server::Http(_)) {
-            let folder = setup.environment.iter().find(|(name, _)| name == "RELAY_DIR");
-            let of = folder.map(|(_, folder)| format!("RELAY_DIR=\"{folder}\" ")).unwrap_or_default();
+            let token = token_command(setup);
             self.next_step(format!("Keep `relay-mesh serve` running: {title} connects to it when a session starts."));
             self.next_step(format!(
-                "Give {title} the server's token before you start it: export RELAY_MESH_TOKEN=\"$({of}relay-mesh token)\""
+                "Give {title} the server's token before you start it: export RELAY_MESH_TOKEN=\"$({token})\""
             ));
         }
     }
@@ -208,6 +207,13 @@ impl Draft {
             self.edits.push(Edit { root, path, before, after, executable: false });
         }
     }
+}
+
+/// The command that prints the HTTP server's token, for the data folder that the setup names.
+pub fn token_command(setup: &Setup) -> String {
+    let folder = setup.environment.iter().find(|(name, _)| name == "RELAY_DIR");
+    folder
+        .map_or_else(|| "relay-mesh token".to_owned(), |(_, folder)| format!("RELAY_DIR=\"{folder}\" relay-mesh token"))
 }
 
 /// The text of the line by which we match a file as ours.

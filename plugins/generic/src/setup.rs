@@ -1,7 +1,7 @@
 //! Setup by hand: we edit no file and give the user the exact text to paste.
 
 use relay_mesh_sdk::install::{Server, Setup};
-use relay_mesh_sdk::plan::Draft;
+use relay_mesh_sdk::plan::{Draft, token_command};
 use relay_mesh_sdk::{Error, Install};
 
 use crate::Generic;
@@ -15,9 +15,9 @@ impl Install for Generic {
         draft.next_step(match setup.server {
             Server::Stdio(_) => "Restart the client, then ask its agent to call register_agent.".to_owned(),
             Server::Http(_) => format!(
-                "Keep `relay-mesh serve` running, put what `{}relay-mesh token` prints in place of TOKEN, restart the \
+                "Keep `relay-mesh serve` running, put what `{}` prints in place of TOKEN, restart the \
                  client, then ask its agent to call register_agent.",
-                folder(setup)
+                token_command(setup)
             ),
         });
         Ok(())
@@ -30,12 +30,6 @@ impl Install for Generic {
         ));
         Ok(())
     }
-}
-
-/// What goes before a command, if the setup names a data folder.
-fn folder(setup: &Setup) -> String {
-    let given = setup.environment.iter().find(|(name, _)| name == "RELAY_DIR");
-    given.map(|(_, folder)| format!("RELAY_DIR=\"{folder}\" ")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ impl Tool for FetchMessages {
             let outcomes = call.mesh.acknowledge(&agent, &ids).await?;
             acknowledged = outcomes.into_iter().map(|outcome| outcome.id.to_string()).collect();
         }
-        call.mail.arrived(&agent).await;
+        call.has_read().await;
         let fetched = fetch(&call, &agent, &ask, wait).await?;
         let text = text(&fetched, &ask, &acknowledged);
         let on_arrival =

@@ -105,7 +105,8 @@ impl ToolCall {
         self.caller.agent().cloned().ok_or_else(ToolError::not_registered)
     }
 
-    /// Waits until what the caller has read is noted: what it writes now goes on with that, and the loop guard counts it.
+    /// Waits until what the caller has read is noted. What it writes now goes on with that, so the loop guard counts it;
+    /// and what it fetches now is the rest.
     async fn has_read(&self) {
         if let Some(agent) = self.caller.agent() {
             self.mail.arrived(agent).await;

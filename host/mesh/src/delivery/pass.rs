@@ -106,8 +106,8 @@ impl Mesh {
             }
         };
         let session = of_record(&self.core, &record);
-        let routes: Vec<Route> = match harness.routes(&session).await {
-            Ok(routes) => routes.into_iter().filter(|route| route.name != ROUTE || record.watches_wake_file).collect(),
+        let routes = match open_routes(harness.as_ref(), &session, &record).await {
+            Ok(routes) => routes,
             Err(error) => {
                 tracing::warn!(%error, harness = record.session.harness, "the adapter names no routes");
                 return Ok(Some(self.delivery.rest(
@@ -174,14 +174,24 @@ impl Mesh {
     }
 }
 
+/// The routes to a session, the wake file among them only if its harness watches it.
+async fn open_routes(
+    harness: &dyn Harness,
+    session: &Session,
+    record: &SessionRecord,
+) -> Result<Vec<Route>, HarnessError> {
+    let routes = harness.routes(session).await?;
+    Ok(routes.into_iter().filter(|route| route.name != ROUTE || record.watches_wake_file).collect())
+}
+
 /// Whether nothing but its session's next prompt brings a message to this agent: it is only stored, no route would take it
 /// or none is left, and hooks carry mail there.
 pub(crate) async fn comes_with_next_prompt(
     core: &Core,
     agent: &AgentName,
-    message: (&DeliveryHistory, Priority),
+    history: &DeliveryHistory,
+    priority: Priority,
 ) -> Result<bool, StoreError> {
-    let (history, priority) = message;
     if !is_untouched(history) || history.is_settled() || record::lives_elsewhere(core, agent).await? {
         return Ok(false);
     }
@@ -192,9 +202,8 @@ pub(crate) async fn comes_with_next_prompt(
         return Ok(false);
     }
     let Ok(Some(harness)) = core.harnesses.get(&record.session.harness).await else { return Ok(false) };
-    let Ok(routes) = harness.routes(&of_record(core, &record)).await else { return Ok(false) };
-    let routes: Vec<Route> =
-        routes.into_iter().filter(|route| route.name != ROUTE || record.watches_wake_file).collect();
+    let session = of_record(core, &record);
+    let Ok(routes) = open_routes(harness.as_ref(), &session, &record).await else { return Ok(false) };
     let would_take = routes.iter().any(|route| route.least <= priority);
     Ok(!would_take || refused_by_all(&history.since(record.first_seen), priority, &routes).is_some())
 }

@@ -184,7 +184,7 @@ async fn may_have_old_receipts(store: &dyn Store, name: &AgentName) -> Result<bo
 }
 
 /// The receipts before the first one of a message that is left in the inbox from a position on, and before the first one
-/// that somebody may not have read yet.
+/// that a process may not have read yet.
 async fn old_receipts(core: &Core, name: &AgentName, left_from: Position) -> Result<OldPart, StoreError> {
     let store = core.shared.as_ref();
     let (inbox, receipts) = (keys::inbox(name), keys::receipts(name));

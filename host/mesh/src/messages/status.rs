@@ -217,7 +217,7 @@ async fn histories(core: &Core, owners: &[AgentName], id: MessageId) -> Result<O
     for owner in owners {
         if let Some(KeptMessage { message, history, .. }) = kept::one_of(core, owner, id).await? {
             let recipient = RecipientStatus {
-                next_prompt: pass::comes_with_next_prompt(core, owner, (&history, message.priority)).await?,
+                next_prompt: pass::comes_with_next_prompt(core, owner, &history, message.priority).await?,
                 to: owner.clone(),
                 stored: message.at,
                 history,

@@ -1,6 +1,6 @@
 //! The model's script: cues and the answers to them.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 
@@ -40,6 +40,12 @@ impl Script {
     /// An empty script.
     pub fn new() -> Script {
         Script::default()
+    }
+
+    /// A script that joins as `name` when asked to, by the tool with this name.
+    #[must_use]
+    pub fn joining(register: &str, name: &str) -> Script {
+        Script::new().call("Join the mesh", register, json!({"name": name})).say(name, &format!("I am {name}."))
     }
 
     /// If the new text contains `cue`, answers with these words.
