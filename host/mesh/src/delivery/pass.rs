@@ -329,6 +329,7 @@ async fn send_message(
             return Ok(Some(Err(error)));
         }
     };
+    fetch::note_chain(core, &lease).await?;
     let delivered = wait_for_proof(harness, session, route, sent).await;
     if delivered.status.settles() {
         fetch::confirm(core, inboxes, &lease, delivered.status, &route.name, evidence(&delivered)).await?;

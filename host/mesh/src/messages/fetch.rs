@@ -268,13 +268,22 @@ pub(crate) async fn confirm(
     let event = Event::Status { status, route: route.to_owned(), evidence };
     inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?;
     note_cut(core, lease).await?;
+    if status >= DeliveryStatus::Accepted {
+        note_chain(core, lease).await?;
+    }
     if status.settles() {
-        if let Some(trace) = lease.trace {
-            chain::works_on(core, &lease.agent, trace).await?;
-        }
         tidy(core, inboxes, &lease.agent).await?;
     }
     Ok(())
+}
+
+/// Notes that the agent works on what was given to it under a lease. Noted when its harness has taken that, and not only
+/// when a model request is known to have held it: a model may have answered by then.
+pub(crate) async fn note_chain(core: &Core, lease: &Lease) -> Result<(), StoreError> {
+    match lease.trace {
+        Some(trace) => chain::works_on(core, &lease.agent, trace).await,
+        None => Ok(()),
+    }
 }
 
 pub(crate) async fn confirm_late(

@@ -8,7 +8,6 @@ use store::{Durability, StoreError};
 
 use crate::agents;
 use crate::core::Core;
-use crate::delivery::chain;
 use crate::messages::fetch;
 use crate::messages::fetch::{Lease, tidy};
 use crate::messages::inbox;
@@ -24,10 +23,7 @@ pub(crate) async fn hand_over(core: &Core, lease: &Lease, session: &SessionRef, 
     let event = Event::HandedOver { session: session.clone(), route: route.to_owned() };
     inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?;
     fetch::note_cut(core, lease).await?;
-    match lease.trace {
-        Some(trace) => chain::works_on(core, &lease.agent, trace).await,
-        None => Ok(()),
-    }
+    fetch::note_chain(core, lease).await
 }
 
 /// Records that the reply to a fetch with leased messages was written out. A session whose harness tells of its turns

@@ -1,13 +1,19 @@
 //! The loop guard: it stops two agents that wake each other, until a user writes.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use store::Store as _;
+use tokio_util::sync::CancellationToken;
 
 use super::{World, draft, name};
 use crate::messages::Trace;
+use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
+use crate::ports::harness::{Carries, Delivered};
 use crate::sessions::Call;
-use crate::testing::session_call;
-use crate::{Limits, LoopLimits};
+use crate::testing::{route, session_call};
+use crate::{Fetch, Limits, LoopLimits, Served};
 
 async fn two_sessions(loops: LoopLimits) -> (World, Call, Call) {
     let world = World::with(Limits { loops, ..Limits::default() });
@@ -116,6 +122,40 @@ async fn a_person_restarts_a_loop_that_was_held() {
     assert_eq!(world.shown("s1", "prompt").await, "two", "the person's prompt brings it");
     let reply = world.send(&alice, "bob", draft("three")).await.expect("sent");
     assert_eq!(reply.recipients[0].held, None, "and what she answers now she answers for them");
+}
+
+/// A model may answer before its harness has shown that a request held the message.
+#[tokio::test]
+async fn what_is_answered_before_it_is_known_to_be_shown_goes_on_with_the_chain() {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 0, ..LoopLimits::default() }).await;
+    world.send(&alice, "bob", draft("one")).await.expect("sent");
+    let fetched = world.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
+    let lease = fetched.lease.expect("a lease");
+    world.mesh.confirm(&lease, DeliveryStatus::Accepted, "listen", None).await.expect("confirmed");
+    let answer = world.send(&bob, "alice", draft("two")).await.expect("sent");
+    assert!(answer.recipients[0].held.is_some(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn what_a_route_gave_is_answered_in_its_chain_before_there_is_proof() {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 0, ..LoopLimits::default() }).await;
+    let turn = route("turn", Carries::Message, DeliveryStatus::Shown, 60_000);
+    *world.harnesses.0.routes.lock().expect("unpoisoned") = vec![turn];
+    let taken = Delivered { status: DeliveryStatus::Accepted, evidence: None };
+    *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Ok(taken));
+    let stop = CancellationToken::new();
+    tokio::spawn(Arc::clone(&world.mesh).deliver(Served::Everyone, stop.clone()));
+    world.send(&alice, "bob", draft("one")).await.expect("sent");
+    for _ in 0..500 {
+        if !world.harnesses.0.delivered.lock().expect("unpoisoned").is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let answer = world.send(&bob, "alice", draft("two")).await.expect("sent");
+    assert!(answer.recipients[0].held.is_some(), "{answer:?}");
+    stop.cancel();
 }
 
 #[tokio::test]
