@@ -69,6 +69,7 @@ pub mod hooks;
 mod host_functions;
 pub mod identity;
 pub mod install;
+pub mod launch;
 pub mod optional;
 pub mod payload;
 pub mod plan;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::answers::{Answer, AnswerKind, Answers, OWN_WORDS};
 use crate::digest::Digest;
-use crate::manifest::{Access, Asks, CommandLine, Endpoint, Links, Login, Root, Run, Serve};
+use crate::manifest::{Access, Asks, CommandLine, Drive, Endpoint, Links, Login, Root, Run, Serve};
 use crate::places::Asker;
 use crate::template::Origin;
 
@@ -147,6 +147,10 @@ impl Grants {
     pub fn serves(&self) -> Result<&Serve, Denied> {
         self.check(SERVES.to_owned(), self.asks.serves.as_ref())
     }
+    /// How it may have an agent started that it drives.
+    pub fn drive(&self, name: &str) -> Result<&Drive, Denied> {
+        self.check(format!("drives.{name}"), self.asks.drives.get(name))
+    }
 
     /// The user's variables that a program gets because a granted run starts the same one: what the harness is asked
     /// about its login must be true of the run too.
@@ -250,7 +254,9 @@ impl Asks {
         all.extend(
             self.programs.iter().map(|(name, line)| (format!("programs.{name}"), format!("run the program `{line}`"))),
         );
-        all.extend(self.runs.iter().map(|(name, run)| (format!("runs.{name}"), run.allows())));
+        let task = "word the command line by which a task is run";
+        all.extend(self.runs.iter().map(|(name, run)| (format!("runs.{name}"), run.allows(task))));
+        all.extend(self.drives.iter().map(|(name, drive)| (format!("drives.{name}"), drive.allows())));
         all.extend(self.serves.iter().map(|serve| (SERVES.to_owned(), serve.allows())));
         all.extend(self.answers.words());
         all.extend(self.foreign.words());
@@ -285,6 +291,7 @@ impl Asks {
                 both(&self.programs, &later.programs, name).is_some_and(|(old, new)| old == new)
             }
             Some(("runs", name)) => both(&self.runs, &later.runs, name).is_some_and(|(old, new)| old == new),
+            Some(("drives", name)) => both(&self.drives, &later.drives, name).is_some_and(|(old, new)| old == new),
             Some(("answers", "own-words")) => self.answers.own_words && later.answers.own_words,
             Some(("answers", name)) => AnswerKind::named(name).is_some_and(|kind| {
                 let [old, new] = [self, later].map(|asks| asks.answers.kinds.get(&kind));
@@ -358,6 +365,12 @@ mod tests {
         schema = ["--schema", "{file:schema.json}"]
         [runs.task.sets]
         X_RETRIES = "{number}"
+        [drives.pipe]
+        run = "task"
+        words = ["--pipe"]
+        framing = "lines"
+        [drives.pipe.options]
+        quiet = ["-q"]
         [serves]
         run = "task"
         words = ["serve", "--port={port}"]
@@ -375,6 +388,7 @@ mod tests {
             Some(("endpoints", name)) => grants.endpoint(name).map(drop),
             Some(("programs", name)) => grants.program(name).map(drop),
             Some(("runs", name)) => grants.run(name).map(drop),
+            Some(("drives", name)) => grants.drive(name).map(drop),
             Some(("environment", name)) => {
                 let seen = grants.narrow(&[(name.to_owned(), "1".to_owned())]);
                 assert_eq!(if seen.is_empty() { "hidden" } else { "seen" }, expected, "{ask}");
@@ -397,6 +411,7 @@ mod tests {
             "endpoints.rpc",
             "programs.version",
             "runs.task",
+            "drives.pipe",
             "notices",
             "arguments",
             "serves",
@@ -405,7 +420,8 @@ mod tests {
             check(&[grant], grant, "lent");
             check(&[], grant, &format!("give it by `relay-mesh plugin grant x {grant}`"));
         }
-        for grant in ["roots.other", "origins.other", "endpoints.other", "programs.other", "runs.other"] {
+        for grant in ["roots.other", "origins.other", "endpoints.other", "programs.other", "runs.other", "drives.other"]
+        {
             check(&[grant], grant, "its manifest does not ask for it");
         }
         check(&["environment.SEEN"], "environment.SEEN", "seen");
@@ -430,6 +446,9 @@ mod tests {
                 "run the program `x --version`",
                 "word the command line by which a task is run: `x run --json`, with any of `--model={name}`, `--schema \
                  {file:schema.json}`; that program gets your variables X_KEY; the adapter may set X_RETRIES={number}",
+                "give an agent of its harness turns and answer what that asks: `x --pipe`, with any of `--model={name}`, `-q`, \
+                 `--schema {file:schema.json}`; that program gets your variables X_KEY; the adapter may set \
+                 X_RETRIES={number}",
                 "name what `relay-mesh up --with` keeps running for its sessions: `x serve --port={port}`; that program \
                  gets your variables X_KEY",
                 "see what callers pass to the mesh's tools, the texts of their messages included",
@@ -463,9 +482,11 @@ mod tests {
         check_kept(replaced("X_PASSWORD", "AWS_SECRET_ACCESS_KEY"), &["origins.api"]);
         check_kept(replaced("tcp = \"127.0.0.1:{port}\"", "unix = \"~/.x/s\""), &["endpoints.rpc"]);
         check_kept(replaced("\"--version\"", "\"{anything}\""), &["programs.version"]);
-        check_kept(replaced("X_KEY", "OTHER_KEY"), &["runs.task", "serves"]);
+        check_kept(replaced("X_KEY", "OTHER_KEY"), &["drives.pipe", "runs.task", "serves"]);
         check_kept(replaced("\"serve\"", "\"eval\""), &["serves"]);
-        check_kept(replaced("--model={name}", "{name}"), &["runs.task"]);
+        check_kept(replaced("--model={name}", "{name}"), &["drives.pipe", "runs.task"]);
+        check_kept(replaced("--pipe", "--yolo"), &["drives.pipe"]);
+        check_kept(replaced("\"-q\"", "\"{any}\""), &["drives.pipe"]);
         check_kept(replaced("notices = true", ""), &["notices"]);
         check_kept(replaced("arguments = true", ""), &["arguments"]);
     }

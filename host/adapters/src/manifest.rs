@@ -69,6 +69,11 @@
 //! [runs.task.sets]                     # what the adapter may set
 //! CLAUDE_CODE_MAX_RETRIES = "{number}"
 //!
+//! [drives.stream]                      # a grant too: how an agent is started that is driven (`Drive`)
+//! run = "task"                         # it has that run's program and variables
+//! words = ["-p", "--input-format", "stream-json"]
+//! framing = "lines"
+//!
 //! [serves]                             # a grant too: the server that its sessions need (`Serve`)
 //! run = "task"
 //! words = ["serve", "--port={port}"]
@@ -78,6 +83,7 @@
 //! Unknown keys are errors, so that the author notices a misspelt grant before a user's adapter is denied something.
 //! The manifest is beside the component, or inside it as the custom section [`SECTION`].
 
+mod drive;
 mod plain;
 mod raw;
 #[cfg(test)]
@@ -95,6 +101,7 @@ use toml::Spanned;
 use crate::answers::Answers;
 use crate::matching::ForeignMatches;
 use crate::template::{Address, Argument, Origin};
+pub use drive::Drive;
 pub use raw::is_name;
 use raw::{RawManifest, line_of, within};
 pub use run::Run;
@@ -186,6 +193,8 @@ pub struct Asks {
     pub programs: BTreeMap<String, CommandLine>,
     /// How the harness is started for one task, by name.
     pub runs: BTreeMap<String, Run>,
+    /// How the harness is started whose agent is driven, by name.
+    pub drives: BTreeMap<String, Drive>,
     /// The server that its sessions need, and that nobody else starts.
     pub serves: Option<Serve>,
     /// Whether it requests the arguments of calls of relay-mesh's own tools, which hold the texts of messages.
@@ -364,6 +373,9 @@ impl Manifest {
         for (name, run) in written.runs {
             asks.runs.insert(name.clone(), run.parse(&name).map_err(untemplated)?);
         }
+        for (name, drive) in written.drives {
+            asks.drives.insert(name, drive.parse(&asks.runs).map_err(untemplated)?);
+        }
         asks.serves = written.serves.map(|serve| serve.parse(&asks.runs)).transpose().map_err(untemplated)?;
         asks.answers = answers;
         if let Some((line, what)) = plain::objection(text) {
@@ -423,6 +435,16 @@ mod tests {
         check(&format!("{run}[\"s\"]\n"), "line 10: the server's words take no port");
         check(&format!("{run}[\"{{port}}\"]\n"), "line 10: the server's words take no port");
         check(&format!("{run}[\"s\", \"{{port}}\"]\n"), "port: 1");
+        let drive = "[drives.d]\nrun = \"a\"\nframing = \"lines\"\n";
+        check(drive, "line 6: the manifest has no `runs.a`");
+        let run = "[runs.a]\nprogram = \"x\"\nenvironment = [\"K\"]\n[runs.a.options]\nm = [\"-m\"]\n";
+        check(&format!("{run}{drive}"), "framing: Lines");
+        check(&format!("{run}{}", drive.replace("lines", "frames")), "line 12: unknown variant `frames`");
+        check(
+            &format!("{run}{drive}[drives.d.options]\nx = [\"{{a}}{{b}}\"]\n"),
+            "line 14: `{a}{b}` has more than one",
+        );
+        check(&format!("{run}{drive}[drives.d.sets]\nPATH = \"x\"\n"), "line 14: ");
         check("aliases = [\"Bad Name\"]\n", "line 5: `Bad Name` is not a name for an adapter");
     }
 

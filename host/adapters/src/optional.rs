@@ -3,6 +3,8 @@
 //! Each has one file here: its bindings, the conversion of its types, and its calls. To add one, add a file and a line
 //! in the list below. The field of [`OptionalInterfaces`] has the same name.
 
+mod launched;
+
 use std::sync::Arc;
 
 use mesh::ports::harness::OptionalInterfaces;
@@ -36,4 +38,4 @@ macro_rules! optional_interfaces {
     };
 }
 
-optional_interfaces![commands, evidence, runner];
+optional_interfaces![commands, driver, evidence, runner];

@@ -41,7 +41,7 @@ pub enum InvalidTemplate {
     /// A login of an origin that the manifest does not have.
     #[error("`grants.origins` has no `{0}` to log in to")]
     NoSuchOrigin(String),
-    /// A server of a run that the manifest does not have.
+    /// A server or a drive that names a run which the manifest does not have.
     #[error("the manifest has no `runs.{0}`")]
     NoSuchRun(String),
     /// A server's words without exactly one blank, for the port, behind a first word without any.

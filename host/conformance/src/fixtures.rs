@@ -2,6 +2,7 @@
 
 mod callers;
 mod deliveries;
+mod driver;
 mod hooks;
 mod runs;
 mod settings;
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 pub(crate) use callers::{Detects, RecordedCaller};
 pub(crate) use deliveries::{DeliveryOutcome, FrameAnswer, HttpAnswer, PeerScript, ProgramAnswer, RecordedDelivery};
+pub(crate) use driver::Conversation;
 pub(crate) use hooks::{ExpectedReading, Reads, RecordedHook};
 pub(crate) use runs::{LONGEST_STOP, RecordedRun, ended, lines, plain_task};
 pub(crate) use settings::SettingsCase;
@@ -26,6 +28,7 @@ pub(crate) struct Fixtures {
     pub(crate) settings: Vec<SettingsCase>,
     pub(crate) deliveries: Vec<Named<RecordedDelivery>>,
     pub(crate) runs: Vec<Named<RecordedRun>>,
+    pub(crate) conversations: Vec<Named<Conversation>>,
 }
 
 /// A fixture, by the name of its file without the extension.
@@ -68,7 +71,7 @@ pub(crate) fn maybe<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(from:
 impl Fixtures {
     /// Reads a folder. Parts may be missing; a missing folder is an error.
     pub(crate) fn read(folder: &Path) -> Result<Fixtures, FixturesError> {
-        let known = ["hooks", "callers", "settings", "push", "runs"];
+        let known = ["hooks", "callers", "settings", "push", "runs", "driver"];
         for entry in entries(folder)? {
             let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if entry.is_dir() && !known.contains(&name.as_str()) {
@@ -82,6 +85,7 @@ impl Fixtures {
             settings: settings::read(&folder.join("settings"))?,
             deliveries: files(&folder.join("push"))?,
             runs: files(&folder.join("runs"))?,
+            conversations: files(&folder.join("driver"))?,
         };
         fixtures.check_references(folder)?;
         Ok(fixtures)
@@ -181,7 +185,9 @@ mod tests {
             "after `b`, which is not in hooks/",
         );
         check(&[("hooks/a.yaml", "")], "does not end with .json");
-        check(&[("hook/a.json", "{}")], "holds hooks, callers, settings, push, runs");
+        check(&[("hook/a.json", "{}")], "holds hooks, callers, settings, push, runs, driver");
+        check(&[("driver/a.json", r#"[["in", {"a": 1}], ["out", {}]]"#)], "conversations: [Named");
+        check(&[("driver/a.json", r#"[["to", {}]]"#)], "unknown variant `to`");
         check(&[("callers/a.json", r#"{"detects": null}"#)], "detects: None");
         check(&[("callers/a.json", "{}")], "missing field `detects`");
         check(&[("settings/with-comments/config/sub/a.json", "// mine\n{}")], "a.json");

@@ -12,6 +12,7 @@ mod context;
 mod deliveries;
 mod denials;
 mod detection;
+mod driving;
 mod fake_peer;
 mod fixtures;
 mod garbage;

@@ -1,4 +1,4 @@
-//! The interfaces that only some adapters export, listed in [`abilities`]. `runner` has a file of its own.
+//! The interfaces that only some adapters export, listed in [`abilities`]. `runner` and `driver` have files of their own.
 
 use std::io;
 
@@ -12,7 +12,11 @@ use crate::{Bench, is_fault};
 
 /// The ability that each optional interface gives.
 pub(crate) async fn abilities(bench: &Bench<'_>) -> io::Result<Vec<Ability>> {
-    Ok(vec![Ability::of("commands", commands(bench).await?), Ability::of("tasks", crate::runs::checks(bench).await?)])
+    Ok(vec![
+        Ability::of("commands", commands(bench).await?),
+        Ability::of("tasks", crate::runs::checks(bench).await?),
+        Ability::of("driving", crate::driving::checks(bench).await?),
+    ])
 }
 
 /// Commands to plan: a name that no harness has, names that many have, and arguments that try to be more than text.

@@ -4,6 +4,7 @@
 //! The README beside this crate and `docs/adr/0003-how-claude-code-sessions-are-bound.md` say what it relies on and
 //! how each point was observed.
 
+mod driver;
 mod evidence;
 mod hooks;
 mod install;
@@ -42,4 +43,4 @@ impl Context for ClaudeCode {
     }
 }
 
-relay_mesh_sdk::export!(ClaudeCode, [evidence, runner], manifest = "../adapter.toml");
+relay_mesh_sdk::export!(ClaudeCode, [driver, evidence, runner], manifest = "../adapter.toml");

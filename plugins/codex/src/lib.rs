@@ -5,6 +5,7 @@
 
 mod app_server;
 mod commands;
+mod driver;
 mod hooks;
 mod install;
 mod payload;
@@ -40,4 +41,4 @@ impl Context for Codex {
     }
 }
 
-relay_mesh_sdk::export!(Codex, [commands, runner], manifest = "../adapter.toml");
+relay_mesh_sdk::export!(Codex, [commands, driver, runner], manifest = "../adapter.toml");

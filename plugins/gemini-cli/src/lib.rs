@@ -3,6 +3,7 @@
 //!
 //! The README beside it says what it relies on and how each point was observed.
 
+mod driver;
 mod hooks;
 mod install;
 mod memory;
@@ -39,4 +40,4 @@ impl Context for GeminiCli {
     }
 }
 
-relay_mesh_sdk::export!(GeminiCli, [runner], manifest = "../adapter.toml");
+relay_mesh_sdk::export!(GeminiCli, [driver, runner], manifest = "../adapter.toml");

@@ -5,6 +5,7 @@
 //! The README beside this crate says what it relies on and how each point was observed.
 
 mod commands;
+mod driver;
 mod hooks;
 mod http;
 mod install;
@@ -36,4 +37,4 @@ impl Identity for OpenCode {
 /// Passes the host's text on; the connector puts it into the system text of every request.
 impl Context for OpenCode {}
 
-relay_mesh_sdk::export!(OpenCode, [commands, runner], manifest = "../adapter.toml");
+relay_mesh_sdk::export!(OpenCode, [commands, driver, runner], manifest = "../adapter.toml");

@@ -4,5 +4,6 @@
 //! To add one, write its file after the pattern of [`commands`] and name it here.
 
 pub mod commands;
+pub mod driver;
 pub mod evidence;
 pub mod runner;

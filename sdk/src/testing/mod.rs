@@ -19,6 +19,7 @@
 //! # Ok::<(), relay_mesh_sdk::Error>(())
 //! ```
 
+pub(crate) mod conversation;
 mod fake_host;
 pub(crate) mod fakes;
 
@@ -26,10 +27,11 @@ mod recorded;
 mod run;
 mod words;
 
+pub use conversation::converse;
 pub use fake_host::FakeHost;
 pub use fakes::Fakes;
 pub use recorded::recorded;
-pub use run::{ended, recorded_runs, run, task};
+pub use run::{agent, ended, recorded_runs, run, task};
 pub use words::{SETTINGS, complaints, reading, reply};
 
 use crate::hooks::{Call, Findings, Hooks, Reading, Reply};

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::Error;
+use crate::optional::driver::{Agent, Approvals};
 use crate::optional::runner::{
     Extensions, Installation, Outcome, OutputLine, ProcessExit, Reach, RunEvent, Runner, Start, Task,
 };
@@ -17,17 +18,37 @@ pub fn task() -> Task {
         start: Start::Fresh("5d20a1b2-0000-4000-8000-000000000001".into()),
         reach: Reach::Look,
         extensions: Extensions::Mesh,
-        installation: Installation {
-            server_name: "relay-mesh".into(),
-            server: vec!["/opt/bin/relay-mesh".into(), "mcp".into()],
-            program: vec!["/opt/bin/relay-mesh".into()],
-            environment: vec![("RELAY_DIR".into(), "/srv/relay".into())],
-        },
+        installation: installation(),
         model: None,
         schema: None,
         guidance: None,
         turns: None,
         cost: None,
+    }
+}
+
+/// An agent that only looks, and whose user is asked.
+pub fn agent() -> Agent {
+    Agent {
+        name: "helper".into(),
+        folder: "/home/u/app".into(),
+        model: None,
+        guidance: "You are helper.".into(),
+        reach: Reach::Look,
+        approvals: Approvals::Ask,
+        extensions: Extensions::Mesh,
+        installation: installation(),
+        id: "5d20a1b2-0000-4000-8000-000000000001".into(),
+    }
+}
+
+/// How relay-mesh is reached from inside a run or a driven agent.
+pub(crate) fn installation() -> Installation {
+    Installation {
+        server_name: "relay-mesh".into(),
+        server: vec!["/opt/bin/relay-mesh".into(), "mcp".into()],
+        program: vec!["/opt/bin/relay-mesh".into()],
+        environment: vec![("RELAY_DIR".into(), "/srv/relay".into())],
     }
 }
 

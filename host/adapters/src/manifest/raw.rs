@@ -6,6 +6,7 @@ use mesh::ports::harness::RecordName;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::drive::RawDrive;
 use super::run::RawRun;
 use super::serve::RawServe;
 use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Login, Matches, Reaches, Rehearsal, Root};
@@ -28,6 +29,8 @@ pub(super) struct RawManifest {
     #[serde(default)]
     pub(super) runs: BTreeMap<String, RawRun>,
     pub(super) serves: Option<RawServe>,
+    #[serde(default)]
+    pub(super) drives: BTreeMap<String, RawDrive>,
     #[serde(default)]
     pub(super) limits: RawLimits,
     pub(super) rehearsal: Option<Rehearsal>,

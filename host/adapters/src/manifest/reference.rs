@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Manifest;
 
 /// The headings of the page, and a manifest's lines with a key in that table that cannot be.
-const TABLES: [(&str, &str); 16] = [
+const TABLES: [(&str, &str); 17] = [
     ("Top level", "no-such-key = 1\n"),
     ("`[matches]`", "[matches]\nno-such-key = 1\n"),
     ("`[grants]`", "[grants]\nno-such-key = 1\n"),
@@ -15,6 +15,7 @@ const TABLES: [(&str, &str); 16] = [
     ("`[grants.answers]`", "[grants.answers]\nno-such-key = 1\n"),
     ("`[grants.answers.KIND]`", "[grants.answers.refuse]\nno-such-key = 1\n"),
     ("`[runs.NAME]`", "[runs.task]\nno-such-key = 1\n"),
+    ("`[drives.NAME]`", "[drives.acp]\nno-such-key = 1\n"),
     ("`[serves]`", "[serves]\nno-such-key = 1\n"),
     ("`[limits]`", "[limits]\nno-such-key = 1\n"),
     ("`[rehearsal]`", "[rehearsal]\nno-such-key = 1\n"),

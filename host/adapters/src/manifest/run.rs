@@ -23,6 +23,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::Quoted;
+use super::raw::Wrong;
 use crate::template::{InvalidTemplate, Slot};
 
 /// How a harness is started for one task.
@@ -48,9 +49,9 @@ impl fmt::Display for Run {
 }
 
 impl Run {
-    /// What the grant allows, in plain words.
-    pub(crate) fn allows(&self) -> String {
-        let mut told = format!("word the command line by which a task is run: `{self}`");
+    /// What a grant allows that starts it, in plain words.
+    pub(crate) fn allows(&self, what: &str) -> String {
+        let mut told = format!("{what}: `{self}`");
         let options: Vec<String> = self.options.values().map(|words| format!("`{}`", option(words))).collect();
         if !options.is_empty() {
             told.push_str(&format!(", with any of {}", options.join(", ")));
@@ -85,28 +86,37 @@ pub(super) struct RawRun {
 }
 
 impl RawRun {
-    pub(super) fn parse(self, name: &str) -> Result<Run, (std::ops::Range<usize>, InvalidTemplate)> {
+    pub(super) fn parse(self, name: &str) -> Result<Run, Wrong> {
         let program = self.program.get_ref();
         if program.is_empty() || program.contains(['{', '\0']) {
             return Err((self.program.span(), InvalidTemplate::NoProgram(name.to_owned())));
-        }
-        let mut options = BTreeMap::new();
-        for (option, words) in self.options {
-            let parsed: Result<Vec<Slot>, InvalidTemplate> = words.get_ref().iter().map(|word| word.parse()).collect();
-            options.insert(option, parsed.map_err(|error| (words.span(), error))?);
         }
         let mut environment = Vec::new();
         for variable in self.environment {
             is_variable(variable.get_ref()).map_err(|error| (variable.span(), error))?;
             environment.push(variable.into_inner());
         }
-        let mut sets = BTreeMap::new();
-        for (variable, value) in self.sets {
-            is_settable(&variable).map_err(|error| (value.span(), error))?;
-            sets.insert(variable, value.get_ref().parse().map_err(|error| (value.span(), error))?);
-        }
+        let (options, sets) = (options(self.options)?, sets(self.sets)?);
         Ok(Run { program: self.program.into_inner(), words: self.words, options, environment, sets })
     }
+}
+
+pub(super) fn options(written: BTreeMap<String, Spanned<Vec<String>>>) -> Result<BTreeMap<String, Vec<Slot>>, Wrong> {
+    let mut options = BTreeMap::new();
+    for (option, words) in written {
+        let parsed: Result<Vec<Slot>, InvalidTemplate> = words.get_ref().iter().map(|word| word.parse()).collect();
+        options.insert(option, parsed.map_err(|error| (words.span(), error))?);
+    }
+    Ok(options)
+}
+
+pub(super) fn sets(written: BTreeMap<String, Spanned<String>>) -> Result<BTreeMap<String, Slot>, Wrong> {
+    let mut sets = BTreeMap::new();
+    for (variable, value) in written {
+        is_settable(&variable).map_err(|error| (value.span(), error))?;
+        sets.insert(variable, value.get_ref().parse().map_err(|error| (value.span(), error))?);
+    }
+    Ok(sets)
 }
 
 fn is_variable(name: &str) -> Result<(), InvalidTemplate> {

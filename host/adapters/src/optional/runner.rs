@@ -16,8 +16,6 @@ use serde_json::Value;
 use crate::adapter::Adapter;
 use crate::bindings::relay::adapter::types::Error;
 use crate::convert::from_guest;
-use crate::host_functions::programs::search;
-use crate::launch::compose;
 
 use bindings::exports::relay::adapter::runner;
 use transcript::Transcript;
@@ -59,7 +57,9 @@ impl HarnessRunner for Adapter {
                 exports.relay_adapter_runner().call_prepare(store, &task).await
             })
         });
-        self.launched(chosen.await?, files)
+        let chosen = chosen.await?;
+        let run = self.lender().grants.run(&chosen.run).map_err(Error::from).map_err(from_guest::error)?;
+        self.launched(run, chosen, files)
     }
 
     async fn read(
@@ -118,21 +118,6 @@ impl Adapter {
     fn runner_indices(&self) -> Result<Arc<Indices>, HarnessError> {
         let none = || HarnessError::Unsupported(format!("the adapter `{}` runs no tasks", self.name()));
         self.exported.runner.clone().ok_or_else(none)
-    }
-
-    /// What the host starts, of what the adapter chose.
-    fn launched(&self, chosen: runner::Launch, files: &Path) -> Result<Launch, HarnessError> {
-        let lender = self.lender();
-        let run = lender.grants.run(&chosen.run).map_err(Error::from).map_err(from_guest::error)?;
-        let (choices, stop, without) = convert::launch(chosen);
-        let composed = compose(run, &choices, files, &lender.surroundings);
-        let composed = composed.map_err(|error| self.defect(&error.to_string()))?;
-        let program = search(&run.program, &lender.surroundings);
-        let program = program.and_then(|program| program.to_str().map(str::to_owned));
-        let missing = || HarnessError::NotFound(format!("the program `{}` is not in PATH", run.program));
-        let mut command = vec![program.ok_or_else(missing)?];
-        command.extend(composed.arguments);
-        Ok(Launch { command, environment: composed.environment, files: choices.files, stop, without })
     }
 
     /// What the adapter wants to be given with the next lines.

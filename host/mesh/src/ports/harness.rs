@@ -8,6 +8,7 @@ use crate::messages::Priority;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
 use crate::ports::candidate::Candidate;
+use crate::ports::driver::HarnessDriver;
 use crate::ports::machine::Instant;
 use crate::ports::runner::HarnessRunner;
 use crate::sessions::{Activity, Caller, Detection, Session};
@@ -455,6 +456,11 @@ pub trait Harness: Send + Sync + 'static {
     fn put_notice(&self, _hook: &str, _reply: &mut Reply, _notice: &str) -> bool {
         false
     }
+    /// Its `driver` interface, or the error that it has none.
+    fn driver(&self) -> Result<&dyn HarnessDriver, HarnessError> {
+        let none = || HarnessError::Unsupported(format!("the adapter `{}` drives no agents", self.about().harness));
+        self.optional().driver.ok_or_else(none)
+    }
     /// Answers a hook in two steps on one instance: read the payload, let `desk` look up, answer.
     async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError>;
 }
@@ -464,6 +470,8 @@ pub trait Harness: Send + Sync + 'static {
 pub struct OptionalInterfaces<'h> {
     /// Running the harness's own slash commands.
     pub commands: Option<&'h dyn HarnessCommands>,
+    /// Driving a live agent.
+    pub driver: Option<&'h dyn HarnessDriver>,
     /// Finding out whether a model request held what a hook carried.
     pub evidence: Option<&'h dyn HarnessEvidence>,
     /// Running the harness for one task, without a user.

@@ -4,7 +4,7 @@
 //! `result`, says what came of the run; `subtype: "success"` stands beside `is_error: true` on every API error.
 
 mod conclude;
-mod prepare;
+pub(crate) mod prepare;
 mod read;
 mod settings;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::install::{personal_server, run_hooks};
 /// The most of the instructions in CLAUDE.md files that a run without extensions is given.
 const MOST_INSTRUCTIONS: usize = 64 * 1024;
 
-pub(super) fn prepare(task: &Task) -> Result<Launch, Error> {
+pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
     let launch = base(task);
     match task.extensions {
         Extensions::All => with_all(task, launch),

@@ -9,6 +9,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use prepare::other_servers;
 use relay_mesh_sdk::edit::toml::Document;
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::optional::runner::reading::short;

@@ -49,6 +49,16 @@ fn with_all(task: &Task, launch: Launch) -> Result<Launch, Error> {
 /// Without hooks, and without each MCP server that a settings file names: there is no flag for all of them.
 fn without_servers(task: &Task, launch: Launch) -> Result<Launch, Error> {
     let mut launch = launch.option("without-hooks", []);
+    for name in other_servers()? {
+        if task.extensions != Extensions::Mesh || name != task.installation.server_name {
+            launch = launch.option("without-server", [name.as_str()]);
+        }
+    }
+    Ok(launch)
+}
+
+/// The MCP servers that the user's and the project's settings name.
+pub(crate) fn other_servers() -> Result<Vec<String>, Error> {
     let mut names: Vec<String> = Vec::new();
     for (root, path) in [("config", "config.toml"), ("project", ".codex/config.toml")] {
         for name in settings(root, path)?.map(|settings| settings.keys(&["mcp_servers"])).unwrap_or_default() {
@@ -58,16 +68,12 @@ fn without_servers(task: &Task, launch: Launch) -> Result<Launch, Error> {
                     "Codex cannot leave out the MCP server `{name}` of {path}: its name is not a plain one"
                 )));
             }
-            let is_ours = task.extensions == Extensions::Mesh && name == task.installation.server_name;
-            if !is_ours && !names.contains(&name) {
+            if !names.contains(&name) {
                 names.push(name);
             }
         }
     }
-    for name in &names {
-        launch = launch.option("without-server", [name.as_str()]);
-    }
-    Ok(launch)
+    Ok(names)
 }
 
 /// With our own server. A server of this name in the settings is one of ours, and its address may be a URL, beside

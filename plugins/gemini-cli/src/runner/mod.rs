@@ -9,6 +9,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use prepare::prepare;
 use relay_mesh_sdk::edit::jsonc::Document;
 use relay_mesh_sdk::files::Root;
 use relay_mesh_sdk::optional::runner::{
@@ -30,7 +31,7 @@ impl Runner for GeminiCli {
     }
 
     fn prepare(task: &Task) -> Result<Launch, Error> {
-        prepare::prepare(task)
+        prepare(task)
     }
 
     fn read(_: &Task, memory: Option<&str>, lines: &[OutputLine]) -> Result<OutputReading, Error> {

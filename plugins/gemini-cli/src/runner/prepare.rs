@@ -14,7 +14,7 @@ const LOOKING: &str = r#""read_file", "read_many_files", "glob", "grep_search", 
 /// Tools that write files, in the folder alone.
 const EDITING: &str = r#", "write_file", "replace""#;
 
-pub(super) fn prepare(task: &Task) -> Result<Launch, Error> {
+pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
     let launch = match &task.start {
         Start::Fresh(id) => Launch::of("task").option("session", [id.as_str()]),
         Start::Resume(session) => Launch::of("task").option("resume", [session.as_str()]),

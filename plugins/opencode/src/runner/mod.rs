@@ -10,6 +10,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use prepare::prepare;
 use relay_mesh_sdk::optional::runner::{
     Abilities, Launch, Login, Outcome, OutputLine, OutputReading, ProcessExit, Readiness, Runner, Task,
 };
@@ -29,7 +30,7 @@ impl Runner for OpenCode {
     }
 
     fn prepare(task: &Task) -> Result<Launch, Error> {
-        prepare::prepare(task)
+        prepare(task)
     }
 
     fn read(_: &Task, memory: Option<&str>, lines: &[OutputLine]) -> Result<OutputReading, Error> {

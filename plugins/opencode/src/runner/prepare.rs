@@ -17,7 +17,7 @@ const SETTINGS: [(&str, &str); 7] = [
     ("project", ".opencode/opencode.jsonc"),
 ];
 
-pub(super) fn prepare(task: &Task) -> Result<Launch, Error> {
+pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
     let launch = Launch::of("task").option_if("model", task.model.as_deref());
     let launch = match &task.start {
         Start::Fresh(_) => launch,

@@ -167,7 +167,7 @@ mod tasks {
 
     use exports::relay::adapter::runner::*;
 
-    use crate::relay::adapter::types::Error;
+    use crate::relay::adapter::types::{Choice, Error, RunFile, StopSignal, StopStep};
 
     struct Runner;
 
@@ -235,4 +235,77 @@ mod tasks {
     }
 
     export!(Runner);
+}
+
+/// The optional interface `driver`. It says what it was given, and answers as much as a frame asks for.
+mod driving {
+    wit_bindgen::generate!({
+        path: "../../../wit/v0.1",
+        world: "drives-agents",
+        with: { "relay:adapter/types@0.1.0": crate::relay::adapter::types },
+    });
+
+    use exports::relay::adapter::driver::*;
+
+    use crate::relay::adapter::types::{Activity, Choice, Error};
+
+    struct Driver;
+
+    fn exchange(memory: Option<String>, frames: Vec<String>, event: Event) -> Exchange {
+        let session = Some("s".to_owned());
+        Exchange { memory, frames, events: vec![SessionEvent { session, event }] }
+    }
+
+    impl Guest for Driver {
+        fn connections(agent: Agent, resume: Option<String>) -> Result<Vec<Connection>, Error> {
+            let told = format!("{} {:?} {:?} {resume:?}", agent.name, agent.approvals, agent.extensions);
+            let choices = vec![
+                Choice { name: "tell".to_owned(), values: vec![told] },
+                Choice { name: agent.model.unwrap_or_default(), values: Vec::new() },
+            ];
+            let launch = Launch {
+                run: "pipe".to_owned(),
+                choices,
+                environment: Vec::new(),
+                files: Vec::new(),
+                stop: Vec::new(),
+                without: Vec::new(),
+            };
+            Ok(vec![Connection {
+                name: "polite".to_owned(),
+                start: launch,
+                abilities: Abilities::STEER | Abilities::ONCE,
+                proves: PromptStatus::Shown,
+            }])
+        }
+
+        fn connect(connection: String) -> Result<Exchange, Error> {
+            Ok(exchange(None, vec![format!("hello {connection}")], Event::Ready))
+        }
+
+        fn act(memory: Option<String>, action: Action) -> Result<Exchange, Error> {
+            Ok(exchange(
+                memory,
+                vec![format!("{action:?}")],
+                Event::Activity(Activity::Busy),
+            ))
+        }
+
+        /// Counts frames in its memory. `keep N` wants N bytes of it, `send N` sends N frames.
+        fn receive(memory: Option<String>, frames: Vec<String>) -> Result<Exchange, Error> {
+            let before: u64 = memory.as_deref().unwrap_or("0").parse().unwrap_or(u64::MAX);
+            let mut kept = (before + frames.len() as u64).to_string();
+            let mut sent = Vec::new();
+            for frame in &frames {
+                match frame.split_once(' ') {
+                    Some(("keep", bytes)) => kept = format!("\"{}\"", "x".repeat(bytes.parse().unwrap_or_default())),
+                    Some(("send", count)) => sent = vec![String::new(); count.parse().unwrap_or_default()],
+                    Some(_) | None => {}
+                }
+            }
+            Ok(exchange(Some(kept), sent, Event::Note(format!("{} frames", frames.len()))))
+        }
+    }
+
+    export!(Driver);
 }

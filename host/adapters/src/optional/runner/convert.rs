@@ -7,14 +7,8 @@ use serde_json::Value;
 
 use super::runner as guest;
 use crate::host_functions::log::plain;
-use crate::launch::Chosen;
+use crate::optional::launched;
 use crate::template::OwnInstallation;
-
-/// The name of our server in a harness's settings, as an installation has it.
-const SERVER_NAME: &str = "relay-mesh";
-/// The most steps in which a run is asked to stop, and the longest of them: after that it is killed in any case.
-const MOST_STEPS: usize = 4;
-const LONGEST_STEP: Duration = Duration::from_secs(30);
 
 pub(super) fn task(task: &mesh_side::Task, own: &OwnInstallation) -> guest::Task {
     guest::Task {
@@ -25,23 +19,9 @@ pub(super) fn task(task: &mesh_side::Task, own: &OwnInstallation) -> guest::Task
             mesh_side::Start::Resume(session) => guest::Start::Resume(session.clone()),
             mesh_side::Start::Fork(session) => guest::Start::Fork(session.clone()),
         },
-        reach: match task.reach {
-            mesh_side::Reach::Look => guest::Reach::Look,
-            mesh_side::Reach::Edit => guest::Reach::Edit,
-            mesh_side::Reach::Work => guest::Reach::Work,
-            mesh_side::Reach::Unguarded => guest::Reach::Unguarded,
-        },
-        extensions: match task.extensions {
-            mesh_side::Extensions::None => guest::Extensions::None,
-            mesh_side::Extensions::Mesh => guest::Extensions::Mesh,
-            mesh_side::Extensions::All => guest::Extensions::All,
-        },
-        installation: guest::Installation {
-            server_name: SERVER_NAME.to_owned(),
-            server: own.program.iter().cloned().chain(["mcp".to_owned()]).collect(),
-            program: own.program.clone(),
-            environment: own.environment.clone(),
-        },
+        reach: launched::reach(task.reach),
+        extensions: launched::extensions(task.extensions),
+        installation: launched::installation(own),
         model: task.model.clone(),
         schema: task.schema.as_ref().map(Value::to_string),
         guidance: task.guidance.clone(),
@@ -75,24 +55,6 @@ pub(super) fn readiness(ready: guest::Readiness) -> mesh_side::Readiness {
             unguarded: able(guest::Abilities::UNGUARDED),
         },
     }
-}
-
-/// What the adapter chose, how the run is asked to stop, and what it cannot keep.
-pub(super) fn launch(launch: guest::Launch) -> (Chosen, Vec<mesh_side::StopStep>, Vec<String>) {
-    let step = |step: guest::StopStep| mesh_side::StopStep {
-        signal: match step.signal {
-            guest::StopSignal::Interrupt => mesh_side::StopSignal::Interrupt,
-            guest::StopSignal::Terminate => mesh_side::StopSignal::Terminate,
-        },
-        grace: Duration::from_millis(step.grace_ms.into()).min(LONGEST_STEP),
-    };
-    let chosen = Chosen {
-        options: launch.choices.into_iter().map(|choice| (choice.name, choice.values)).collect(),
-        environment: launch.environment,
-        files: launch.files.into_iter().map(|file| (file.name, file.text)).collect(),
-    };
-    let stop = launch.stop.into_iter().take(MOST_STEPS).map(step).collect();
-    (chosen, stop, launch.without.iter().map(|clause| plain(clause)).collect())
 }
 
 pub(super) fn line(line: &mesh_side::OutputLine) -> guest::OutputLine {

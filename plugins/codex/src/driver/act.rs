@@ -1,0 +1,119 @@
+//! What an agent is to do, as requests.
+
+use relay_mesh_sdk::Error;
+use relay_mesh_sdk::optional::driver::{Action, AgentEvent, Outbox, Prompt};
+use serde_json::{Value, json};
+
+use super::{Link, Purpose, thread};
+
+/// The turns of one page that is looked through for prompts after a break, the newest first.
+const TURNS: u32 = 100;
+
+impl Link {
+    pub(super) fn act(&mut self, action: Action, out: &mut Outbox) -> Result<(), Error> {
+        match action {
+            Action::Begin(agent) => {
+                self.requests.ask(out, "thread/start", thread::parameters(&agent)?, Purpose::Begin);
+            }
+            Action::Resume((id, agent)) => {
+                let mut parameters = thread::parameters(&agent)?;
+                parameters["threadId"] = json!(id);
+                parameters["excludeTurns"] = json!(true);
+                self.requests.ask(out, "thread/resume", parameters, Purpose::Resume(id));
+            }
+            Action::Prompt((id, prompt)) => {
+                let begins = |purpose: &Purpose| matches!(purpose, Purpose::Prompt(of, _) if *of == id);
+                let runs = self.threads.get(&id).is_some_and(|thread| thread.turn.is_some());
+                let idle = !runs && !self.requests.pending().any(begins);
+                if idle {
+                    self.give(&id, &prompt, out);
+                } else {
+                    // A running turn would take it as further text.
+                    out.refuse(Some(&id), &prompt.id, Error::Busy(0));
+                }
+            }
+            Action::Steer((id, prompt)) => self.steer(&id, &prompt, out),
+            Action::Interrupt(id) => self.interrupt(&id, out),
+            Action::Answer((id, reply)) => self.answer(&id, reply, out),
+            Action::Account((id, prompts)) => {
+                self.account(id, prompts.into_iter().map(|prompt| prompt.id).collect(), None, out);
+            }
+            Action::End(id) => {
+                self.interrupt(&id, out);
+                self.requests.ask(out, "thread/unsubscribe", json!({"threadId": id}), Purpose::End(id));
+            }
+        }
+        Ok(())
+    }
+
+    fn give(&mut self, id: &str, prompt: &Prompt, out: &mut Outbox) {
+        let purpose = Purpose::Prompt(id.to_owned(), prompt.id.clone());
+        let asked = json!({"threadId": id, "input": input(prompt), "clientUserMessageId": prompt.id});
+        self.requests.ask(out, "turn/start", asked, purpose);
+    }
+
+    fn steer(&mut self, id: &str, prompt: &Prompt, out: &mut Outbox) {
+        let Some(turn) = self.threads.get(id).and_then(|thread| thread.turn.clone()) else {
+            return out.refuse(Some(id), &prompt.id, Error::Busy(0));
+        };
+        let purpose = Purpose::Prompt(id.to_owned(), prompt.id.clone());
+        let asked = json!({
+            "threadId": id,
+            "expectedTurnId": turn,
+            "input": input(prompt),
+            "clientUserMessageId": prompt.id,
+        });
+        self.requests.ask(out, "turn/steer", asked, purpose);
+    }
+
+    /// Stops the turn, and the commands that would go on after it.
+    fn interrupt(&mut self, id: &str, out: &mut Outbox) {
+        let Some(turn) = self.threads.get(id).and_then(|thread| thread.turn.clone()) else { return };
+        let asked = json!({"threadId": id, "turnId": turn});
+        self.requests.ask(out, "turn/interrupt", asked, Purpose::Interrupt(id.to_owned()));
+        self.requests.ask(out, "thread/backgroundTerminals/clean", json!({"threadId": id}), Purpose::Nothing);
+    }
+
+    fn account(&mut self, id: String, prompts: Vec<String>, from: Option<&str>, out: &mut Outbox) {
+        let mut asked = json!({"threadId": id, "limit": TURNS, "itemsView": "full"});
+        if let Some(cursor) = from {
+            asked["cursor"] = json!(cursor);
+        }
+        self.requests.ask(out, "thread/turns/list", asked, Purpose::Account(id, prompts));
+    }
+
+    /// The prompts that a page of a thread's turns holds, among those that were asked about. What no page holds is lost:
+    /// also a text that was given to a running turn, if the turn ended before a request held it.
+    pub(super) fn accounted(&mut self, id: &str, asked: Vec<String>, listed: &Value, out: &mut Outbox) {
+        use relay_mesh_sdk::optional::driver::PromptStatus::{Answered, Lost, Shown};
+        let turns = listed["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let holds = |turn: &Value, prompt: &str| {
+            turn["items"].as_array().into_iter().flatten().any(|item| item["clientId"].as_str() == Some(prompt))
+        };
+        let mut missing = Vec::new();
+        for prompt in asked {
+            let status = match turns.iter().find(|turn| holds(turn, &prompt)) {
+                Some(turn) if turn["status"].as_str() == Some("inProgress") => Shown,
+                // Of a turn that was cut off nothing more comes.
+                Some(_) => Answered,
+                None => {
+                    missing.push(prompt);
+                    continue;
+                }
+            };
+            out.say(id, AgentEvent::Prompt((prompt, status)));
+        }
+        match listed["nextCursor"].as_str() {
+            Some(cursor) if !missing.is_empty() => self.account(id.to_owned(), missing, Some(cursor), out),
+            Some(_) | None => {
+                for prompt in missing {
+                    out.say(id, AgentEvent::Prompt((prompt, Lost)));
+                }
+            }
+        }
+    }
+}
+
+fn input(prompt: &Prompt) -> Value {
+    json!([{"type": "text", "text": prompt.text}])
+}
