@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::guard::{COMMAND, Ended, Order, Running};
@@ -32,8 +34,7 @@ pub enum GuardError {
 #[derive(Debug)]
 pub struct Guard {
     child: Child,
-    leash: Option<ChildStdin>,
-    out: Option<BufReader<ChildStdout>>,
+    leash: BufReader<UnixStream>,
     ended: PathBuf,
     errors: PathBuf,
 }
@@ -41,39 +42,57 @@ pub struct Guard {
 impl Guard {
     /// Starts a guard by `binary guard-run`, and gives it its order.
     pub async fn start(binary: &Path, order: &Order) -> Result<Guard, GuardError> {
+        Ok(Guard::spawn(binary, order, Stdio::null).await?.0)
+    }
+
+    /// The same, for a program to talk with ([`crate::guard::Streams::Pipes`]): with the other ends of its standard input
+    /// and output.
+    pub async fn talk(binary: &Path, order: &Order) -> Result<(Guard, ChildStdin, ChildStdout), GuardError> {
+        match Guard::spawn(binary, order, Stdio::piped).await? {
+            (guard, Some(input), Some(output)) => Ok((guard, input, output)),
+            (_, _, _) => Err(GuardError::Start(io::ErrorKind::BrokenPipe.into())),
+        }
+    }
+
+    async fn spawn(
+        binary: &Path,
+        order: &Order,
+        stream: impl Fn() -> Stdio,
+    ) -> Result<(Guard, Option<ChildStdin>, Option<ChildStdout>), GuardError> {
+        let (leash, others) = std::os::unix::net::UnixStream::pair().map_err(GuardError::Start)?;
         let words: [OsString; 1] = [COMMAND.into()];
         let mut command = Command::new(binary);
         // The guard needs nothing of the environment, and must not carry the mark of a run.
         command.args(words).env_clear().current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdin(stream()).stdout(stream()).stderr(Stdio::from(OwnedFd::from(others)));
         let mut child = command.spawn().map_err(GuardError::Start)?;
-        let mut leash = child.stdin.take();
-        let out = child.stdout.take().map(BufReader::new);
-        let bytes = serde_json::to_vec(order).map_err(|error| GuardError::Order(error.into()))?;
-        if let Some(leash) = &mut leash {
-            let told = async {
-                leash.write_all(format!("{}\n", bytes.len()).as_bytes()).await?;
-                leash.write_all(&bytes).await?;
-                leash.flush().await
-            };
-            told.await.map_err(GuardError::Order)?;
-        }
-        Ok(Guard { child, leash, out, ended: order.ended.clone(), errors: order.errors.clone() })
+        // It holds the guard's end of the leash.
+        drop(command);
+        let told = async {
+            leash.set_nonblocking(true)?;
+            let mut leash = BufReader::new(UnixStream::from_std(leash)?);
+            let bytes = serde_json::to_vec(order)?;
+            leash.write_all(format!("{}\n", bytes.len()).as_bytes()).await?;
+            leash.write_all(&bytes).await?;
+            leash.flush().await?;
+            Ok(leash)
+        };
+        let leash = told.await.map_err(GuardError::Order)?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        Ok((Guard { child, leash, ended: order.ended.clone(), errors: order.errors.clone() }, input, output))
     }
 
     /// Waits until the program has been started; none if it could not be.
     pub async fn started(&mut self) -> Option<Started> {
         let mut line = String::new();
-        self.out.as_mut()?.read_line(&mut line).await.ok()?;
+        self.leash.read_line(&mut line).await.ok()?;
         serde_json::from_str(&line).ok()
     }
 
     /// Asks the guard to stop the program in its harness's order.
     pub async fn stop(&mut self) {
-        if let Some(leash) = &mut self.leash {
-            // A guard that is gone has stopped it already.
-            let _gone = leash.write_all(&[crate::guard::STOP]).await;
-        }
+        // A guard that is gone has stopped it already.
+        let _gone = self.leash.write_all(&[crate::guard::STOP]).await;
     }
 
     /// Waits until the program and everything below it has ended. If the guard was killed, the cause says so, and

@@ -6,9 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use processes::guard::{Cause, Ended, Limits, Order, Running, Step, StepSignal};
+use processes::guard::{Cause, Ended, Limits, Order, Running, Step, StepSignal, Streams};
 use processes::{Guard, ProcessId, end_marked, is_alive};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 /// How long to wait for what must happen.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -29,6 +30,10 @@ impl Stage {
         self.folder.path().join(name)
     }
 
+    fn files(&self, input: String) -> Streams {
+        Streams::Files { input, output: self.path("output") }
+    }
+
     fn order(&self, script: &str) -> Order {
         Order {
             command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
@@ -36,10 +41,9 @@ impl Stage {
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .to_vec(),
             folder: self.folder.path().to_owned(),
-            input: String::new(),
+            streams: self.files(String::new()),
             stop: vec![Step { signal: StepSignal::Terminate, grace: 200 }],
             limits: Limits::default(),
-            output: self.path("output"),
             errors: self.path("errors"),
             running: self.path("running.json"),
             ended: self.path("ended.json"),
@@ -124,14 +128,48 @@ async fn what_a_program_leaves_behind_is_killed_after_a_natural_end_too() {
 }
 
 #[tokio::test]
+async fn the_host_talks_with_a_program_and_sees_when_either_end_is_closed() {
+    let stage = Stage::new();
+    let talking = |script: &str| Order { streams: Streams::Pipes, ..stage.order(script) };
+    let (mut guard, mut input, output) =
+        Guard::talk(&guard_binary(), &talking("cat; echo end >&2")).await.expect("the guard starts");
+    assert!(guard.started().await.is_some_and(|started| started.program.is_some()));
+    let mut lines = BufReader::new(output).lines();
+    for word in ["one", "two"] {
+        input.write_all(format!("{word}\n").as_bytes()).await.expect("it reads");
+        assert_eq!(lines.next_line().await.expect("it answers").as_deref(), Some(word));
+    }
+    drop(input);
+    assert_eq!(lines.next_line().await.expect("its end"), None);
+    let ended = guard.ended().await.expect("it ends");
+    assert_eq!((ended.cause, ended.code, ended.stderr_end.as_str()), (Cause::Itself, Some(0), "end\n"));
+
+    let (mut guard, mut input, output) =
+        Guard::talk(&guard_binary(), &talking("exec <&-; echo deaf; exec >&-; sleep 300")).await.expect("it starts");
+    let mut lines = BufReader::new(output).lines();
+    assert_eq!(lines.next_line().await.expect("it speaks").as_deref(), Some("deaf"));
+    assert_eq!(lines.next_line().await.expect("its end"), None, "the guard holds no end of its own");
+    assert!(input.write_all(b"lost\n").await.is_err(), "nobody reads");
+    guard.stop().await;
+    assert_eq!(guard.ended().await.expect("it ends").cause, Cause::Stopped);
+
+    let (guard, input, output) =
+        Guard::talk(&guard_binary(), &talking(&format!("{CHILDREN} cat"))).await.expect("it starts");
+    let mut lines = BufReader::new(output).lines();
+    assert_eq!(lines.next_line().await.expect("it speaks").as_deref(), Some("started"));
+    drop((guard, input, lines));
+    stage.until("the leash broke", || stage.ours().is_empty()).await;
+}
+
+#[tokio::test]
 async fn input_of_any_length_arrives_and_ends() {
     let stage = Stage::new();
     let input = "0123456789abcdef".repeat(200 * 64);
-    let ended = stage.run(&Order { input: input.clone(), ..stage.order("cat; echo; echo end") }).await;
+    let ended = stage.run(&Order { streams: stage.files(input.clone()), ..stage.order("cat; echo; echo end") }).await;
     assert_eq!(ended.code, Some(0));
     assert_eq!(stage.output(), format!("{input}\nend\n"));
     let stage = Stage::new();
-    let ended = stage.run(&Order { input, ..stage.order("exit 0") }).await;
+    let ended = stage.run(&Order { streams: stage.files(input), ..stage.order("exit 0") }).await;
     assert_eq!(ended.code, Some(0), "a program may ignore its input");
 }
 

@@ -1,10 +1,12 @@
-//! The guard's side of the leash: the order, then a byte for each wish, then the end.
+//! The guard's side of the leash: the order, then a byte for each wish, then the end; and the one line that it says there.
 
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream as BlockingStream;
 
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::net::unix::pipe;
+use serde::Serialize;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
 
 use super::order::Order;
 
@@ -19,12 +21,16 @@ pub(super) enum Wish {
     Nothing,
 }
 
-pub(super) struct Leash(BufReader<pipe::Receiver>);
+pub(super) struct Leash(BufReader<UnixStream>);
 
 impl Leash {
-    pub(super) fn of_standard_input() -> io::Result<Leash> {
-        let pipe = pipe::Receiver::from_owned_fd(io::stdin().as_fd().try_clone_to_owned()?)?;
-        Ok(Leash(BufReader::new(pipe)))
+    /// The socket that the host has put in the place of standard error. Nothing else writes there from here on.
+    pub(super) fn of_standard_error() -> io::Result<Leash> {
+        let socket = BlockingStream::from(io::stderr().as_fd().try_clone_to_owned()?);
+        socket.set_nonblocking(true)?;
+        let leash = UnixStream::from_std(socket)?;
+        rustix::stdio::dup2_stderr(std::fs::File::options().write(true).open("/dev/null")?)?;
+        Ok(Leash(BufReader::new(leash)))
     }
 
     /// The order: a line with its length, and so many bytes of JSON.
@@ -37,6 +43,13 @@ impl Leash {
         Ok(serde_json::from_slice(&bytes)?)
     }
 
+    /// Says something to the host, which may be gone.
+    pub(super) async fn say(&mut self, what: &impl Serialize) {
+        let Ok(mut line) = serde_json::to_vec(what) else { return };
+        line.push(b'\n');
+        let _unheard = self.0.write_all(&line).await;
+    }
+
     /// The next wish. Cancelling loses nothing.
     pub(super) async fn wish(&mut self) -> Wish {
         loop {
@@ -47,4 +60,13 @@ impl Leash {
             }
         }
     }
+}
+
+/// Lets go of standard input and output, which are the program's alone from here on: the host then sees when it closes
+/// them.
+pub(super) fn leave_streams() -> io::Result<()> {
+    let nothing = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok(())
 }

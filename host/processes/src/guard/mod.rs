@@ -1,7 +1,7 @@
 //! The guard: a process of ours between the host and the program that it runs.
 //!
-//! The host starts it as the hidden command `guard-run`, writes an [`Order`] to its standard input, and keeps that pipe open:
-//! the leash. The guard is in a session of its own, and every descendant of the program falls to it when its parent
+//! The host starts it as the hidden command `guard-run`, with a socket in the place of standard error: the leash. It writes
+//! an [`Order`] there and keeps it open. Standard input and output are left to the program. The guard is in a session of its own, and every descendant of the program falls to it when its parent
 //! ends. When the program has ended, or the leash breaks because the host is gone, or a limit is reached, the guard ends
 //! the program in the order that its harness wants, then everything below it, and writes what happened to a file.
 //!
@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub(crate) use input::STOP;
-pub use order::{Cause, Ended, Limits, Order, Running, Step, StepSignal};
+pub use order::{Cause, Ended, Limits, Order, Running, Step, StepSignal, Streams};
 
 /// The hidden command of the binary that is the guard.
 pub const COMMAND: &str = "guard-run";

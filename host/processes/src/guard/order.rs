@@ -1,6 +1,6 @@
 //! What the host tells the guard, and what the guard writes down.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -15,20 +15,43 @@ pub struct Order {
     pub environment: Vec<(String, String)>,
     /// The folder that it works in.
     pub folder: PathBuf,
-    /// What it reads from standard input, which is then closed.
-    pub input: String,
+    /// What it reads from standard input, and where its standard output goes.
+    pub streams: Streams,
     /// How it is asked to stop, in order. After the last step it is killed.
     pub stop: Vec<Step>,
     /// When it is ended although nobody asked.
     pub limits: Limits,
-    /// The file that is its standard output. It must not exist.
-    pub output: PathBuf,
     /// The file for the beginning and the end of its standard error.
     pub errors: PathBuf,
     /// The file that says which processes these are, as a [`Running`].
     pub running: PathBuf,
     /// The file that says what happened, as an [`Ended`].
     pub ended: PathBuf,
+}
+
+/// A program's standard input and output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Streams {
+    /// It reads a text, after which its input is closed, and writes to a file.
+    Files {
+        /// The text.
+        input: String,
+        /// The file. It must not exist.
+        output: PathBuf,
+    },
+    /// Pipes that the host holds: see [`crate::Guard::talk`].
+    Pipes,
+}
+
+impl Streams {
+    /// The file that is the program's standard output, if one is.
+    pub(crate) fn output(&self) -> Option<&Path> {
+        match self {
+            Streams::Files { output, .. } => Some(output),
+            Streams::Pipes => None,
+        }
+    }
 }
 
 /// A way of asking a program to stop.

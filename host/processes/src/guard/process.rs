@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 
-use super::order::{Order, StepSignal};
+use super::order::{Order, StepSignal, Streams};
 use super::{BECOME, COMMAND};
 use crate::confined::this_binary;
 use crate::kill;
@@ -35,7 +35,13 @@ pub(super) struct Program {
 impl Program {
     /// Starts the program. Nothing is left if this fails.
     pub(super) fn start(order: &Order) -> io::Result<Program> {
-        let output = File::options().append(true).create_new(true).mode(0o600).open(&order.output)?;
+        let (stdin, stdout) = match &order.streams {
+            Streams::Files { output, .. } => {
+                let output = File::options().append(true).create_new(true).mode(0o600).open(output)?;
+                (Stdio::piped(), Stdio::from(output))
+            }
+            Streams::Pipes => (Stdio::inherit(), Stdio::inherit()),
+        };
         let (program, arguments) = order.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         rustix::fs::access(program, rustix::fs::Access::EXEC_OK)?;
         if !fs::metadata(&order.folder)?.is_dir() {
@@ -46,9 +52,9 @@ impl Program {
         command.arg(COMMAND).arg(BECOME).arg(std::process::id().to_string()).arg(program).args(arguments);
         command.env_clear().envs(order.environment.iter().map(|(name, value)| (name, value)));
         command.current_dir(&order.folder).process_group(0);
-        let mut child = command.stdin(Stdio::piped()).stdout(output).stderr(Stdio::piped()).spawn()?;
-        if let Some(input) = child.stdin.take() {
-            feed(OwnedFd::from(input), order.input.clone())?;
+        let mut child = command.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn()?;
+        if let (Some(pipe), Streams::Files { input, .. }) = (child.stdin.take(), &order.streams) {
+            feed(OwnedFd::from(pipe), input.clone())?;
         }
         let leader = kill::number(child.id()).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Program { pid: child.id(), leader, status: None, errors: child.stderr.take() })

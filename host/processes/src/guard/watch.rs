@@ -1,7 +1,7 @@
 //! What a guard does from the order to the end.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::end;
-use super::input::{Leash, Wish};
+use super::input::{Leash, Wish, leave_streams};
 use super::order::{Cause, Ended, Limits, Order, Running};
 use super::process::{Errors, Program};
 use crate::space::own_space;
@@ -74,11 +74,11 @@ async fn read(errors: &mut Option<Errors>, said: &mut String) {
     }
 }
 
-/// Runs the order of standard input to its end. An error means that there was no order.
+/// Runs the order that comes by the leash to its end. An error means that there was no order.
 pub(super) async fn watch() -> io::Result<()> {
     let mut stop = Stop::listen()?;
     let children = signal(SignalKind::child())?;
-    let mut leash = Leash::of_standard_input()?;
+    let mut leash = Leash::of_standard_error()?;
     let order = leash.order().await?;
     let own = table::this_process();
     #[cfg(target_os = "linux")]
@@ -93,7 +93,8 @@ pub(super) async fn watch() -> io::Result<()> {
     };
     let started = Running { guard: own, program: Some(started(program.pid)) };
     let _full_disk = write(&order.running, &started);
-    tell(&started);
+    leave_streams()?;
+    leash.say(&started).await;
     let errors = program.keep_errors(order.errors.clone())?;
     let mut watched = Watched { program, errors, said: String::new(), children };
     let cause = cause(&mut watched, &order, &mut leash, &mut stop).await;
@@ -133,7 +134,7 @@ async fn cause(watched: &mut Watched, order: &Order, leash: &mut Leash, stop: &m
             () = at(time) => return Cause::Time,
             () = tokio::time::sleep(LOOK), if looks => {}
         }
-        let output = fs::metadata(&order.output).map_or(0, |found| found.len());
+        let output = order.streams.output().and_then(|output| fs::metadata(output).ok()).map_or(0, |found| found.len());
         let errors = watched.errors.as_ref().map_or(0, Errors::total);
         if let Some(cause) = limits.reached(output, errors) {
             return cause;
@@ -208,14 +209,6 @@ fn started(pid: u32) -> ProcessId {
 #[cfg(target_os = "linux")]
 fn kill_number(own: ProcessId) -> Option<rustix::process::Pid> {
     crate::kill::number(own.pid)
-}
-
-/// Says on standard output which processes these are. The host may be gone.
-fn tell(running: &Running) {
-    let Ok(mut line) = serde_json::to_vec(running) else { return };
-    line.push(b'\n');
-    let mut out = io::stdout().lock();
-    let _unheard = out.write_all(&line).and_then(|()| out.flush());
 }
 
 /// Replaces a file in one step.

@@ -8,7 +8,7 @@ use adapters::HarnessServer;
 use mesh::ports::harness::HarnessError;
 use mesh::ports::machine::Machine as _;
 use processes::Guard;
-use processes::guard::{Cause, Limits, Order, Step, StepSignal};
+use processes::guard::{Cause, Limits, Order, Step, StepSignal, Streams};
 use store::Key;
 use tokio::time::MissedTickBehavior;
 
@@ -171,10 +171,9 @@ fn order(
         command,
         environment,
         folder: context.workdir.clone(),
-        input: String::new(),
+        streams: Streams::Files { input: String::new(), output: file("output") },
         stop: vec![Step { signal: StepSignal::Terminate, grace: GRACE }],
         limits: Limits::default(),
-        output: file("output"),
         errors: file("errors"),
         running: file("running"),
         ended: file("ended"),

@@ -8,7 +8,7 @@ use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Ending, Launch, ProcessExit, RunEvent, RunOutcome, Start, StopSignal, Task};
 use mesh::runs::{Answer, Halt, RunRecord, RunReport, repair_task};
 use mesh::sessions::Principal;
-use processes::guard::{Cause, Ended, Limits, Order, Step, StepSignal};
+use processes::guard::{Cause, Ended, Limits, Order, Step, StepSignal, Streams};
 use processes::{Guard, GuardError};
 
 use super::begin::{Begun, TASK};
@@ -140,7 +140,7 @@ impl Work<'_> {
             tracing::warn!(%error, "the process of a run could not be noted");
         }
         let unreadable = |source| RunsError::Unreadable { id: self.folder.id, source };
-        let mut reading = Reading::open(runner, task, &order.output).map_err(unreadable)?;
+        let mut reading = Reading::open(runner, task, &self.output()).map_err(unreadable)?;
         let mut log = EventLog::open(&self.folder.events());
         let mut halt = Halt::No;
         let mut refusals = 0;
@@ -250,18 +250,22 @@ impl Work<'_> {
             command: launch.command.clone(),
             environment,
             folder: task.folder.clone(),
-            input,
+            streams: Streams::Files { input, output: self.output() },
             stop: launch.stop.iter().map(step).collect(),
             limits: Limits {
                 time: Some(limits.time.saturating_sub(spent)),
                 silence: Some(limits.silence),
                 output: Some(limits.output),
             },
-            output: self.folder.of_attempt("output", attempt),
             errors: self.folder.of_attempt("errors", attempt),
             running: self.folder.of_attempt("running", attempt),
             ended: self.folder.of_attempt("ended", attempt),
         }
+    }
+
+    /// Where the program's standard output goes.
+    fn output(&self) -> PathBuf {
+        self.folder.of_attempt("output", self.record.attempts)
     }
 
     fn failed(&self, error: HarnessError) -> CommandError {
