@@ -9,6 +9,7 @@ mod cleanup;
 pub mod commands;
 mod core;
 mod delivery;
+pub mod driven;
 mod mesh;
 pub mod messages;
 pub mod names;

@@ -2,6 +2,7 @@
 
 use store::Key;
 
+use crate::driven::DrivenId;
 use crate::names::{AgentName, MessageId};
 use crate::reservations::repository::Repository;
 use crate::sessions::SessionRef;
@@ -167,6 +168,20 @@ pub(crate) fn ended_session(session: &SessionRef) -> Key {
 /// The agents that want a notice when this agent goes offline.
 pub(crate) fn offline_notice(of: &AgentName) -> Key {
     offline_notices().child(of.as_str())
+}
+
+/// The driven agents of this machine.
+pub(crate) fn driven_agents() -> Key {
+    constant("driven")
+}
+
+pub(crate) fn driven(id: DrivenId) -> Key {
+    driven_agents().child(&id.to_string())
+}
+
+/// Held by the process that drives them.
+pub(crate) fn driving() -> Key {
+    constant("driving")
 }
 
 pub(crate) fn sessions() -> Key {

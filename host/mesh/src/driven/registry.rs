@@ -1,0 +1,250 @@
+//! The driven agents of this machine, and what is asked of them.
+
+use store::{Durability, Hold, StoreError, Watch};
+
+use super::record::{DrivenEnd, DrivenId, DrivenRecord};
+use super::request::{LONGEST_REQUEST, MOST_OUTCOMES, MOST_REQUESTS, Request, RequestKind, RequestOutcome};
+use crate::Mesh;
+use crate::core::Core;
+use crate::names::AgentName;
+use crate::ports::machine::Instant;
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+
+/// How long the record of an agent that has ended is kept, in milliseconds.
+const KEPT: u64 = 7 * 24 * 3_600_000;
+
+/// Why a driven agent could not be begun or found.
+#[derive(Debug, thiserror::Error)]
+pub enum DrivenError {
+    /// A driven agent of that name is there.
+    #[error("the name `{0}` belongs to a driven agent already")]
+    Taken(AgentName),
+    /// None has that name.
+    #[error("no driven agent is named `{0}`")]
+    Unknown(String),
+    /// It has ended.
+    #[error("`{name}` has ended: {why}")]
+    Ended {
+        /// Its name.
+        name: String,
+        /// Why.
+        why: String,
+    },
+    /// The store failed.
+    #[error("the record of a driven agent could not be read or written")]
+    Store(#[from] StoreError),
+}
+
+/// Why a request was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// There is no such agent.
+    #[error(transparent)]
+    Agent(#[from] DrivenError),
+    /// The text is empty.
+    #[error("the text is empty")]
+    Empty,
+    /// The text is too long.
+    #[error("the text has {bytes} bytes, and {LONGEST_REQUEST} are the most")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// Too many wait already.
+    #[error("{MOST_REQUESTS} requests wait for `{0}` already")]
+    TooMany(String),
+}
+
+impl From<StoreError> for RequestError {
+    fn from(error: StoreError) -> RequestError {
+        RequestError::Agent(DrivenError::Store(error))
+    }
+}
+
+impl Mesh {
+    /// A new driven agent's id.
+    pub fn new_driven_id(&self) -> DrivenId {
+        DrivenId(self.core.new_id(self.core.machine.now()))
+    }
+
+    /// A new UUID of version 4.
+    pub fn new_uuid(&self) -> String {
+        let mut bytes = self.core.machine.random();
+        bytes[6] = (bytes[6] & 0x0f) | 0x40;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+    }
+
+    /// Keeps the record of a new driven agent. It is on disk when this returns.
+    pub async fn begin_driven(&self, record: &DrivenRecord) -> Result<(), DrivenError> {
+        let name = record.agent.name.as_str();
+        let of_it = |other: &DrivenRecord| other.agent.name == name && other.ended.is_none();
+        if self.driven_agents().await?.iter().any(of_it) {
+            let name = name.parse().map_err(|_| DrivenError::Unknown(name.to_owned()))?;
+            return Err(DrivenError::Taken(name));
+        }
+        let key = keys::driven(record.id);
+        let put = |_: Option<DrivenRecord>| (Next::Put(record.clone()), ());
+        Ok(records::update(self.core.local.as_ref(), &key, Durability::Synced, put).await?)
+    }
+
+    /// Deletes the record of a driven agent that was not begun after all.
+    pub async fn unbegin_driven(&self, id: DrivenId) -> Result<(), StoreError> {
+        remove(&self.core, id).await
+    }
+
+    /// Every driven agent of this machine, the oldest first. A record that cannot be read hides only itself.
+    pub async fn driven_agents(&self) -> Result<Vec<DrivenRecord>, StoreError> {
+        all(&self.core).await
+    }
+
+    /// One driven agent.
+    pub async fn driven(&self, id: DrivenId) -> Result<Option<DrivenRecord>, StoreError> {
+        let found = records::load::<DrivenRecord>(self.core.local.as_ref(), &keys::driven(id)).await?;
+        Ok(found.map(|(_, record)| record))
+    }
+
+    /// The driven agent of a name: the one that has not ended, else the last.
+    pub async fn driven_named(&self, name: &str) -> Result<DrivenRecord, DrivenError> {
+        let mut named = self.driven_agents().await?;
+        named.retain(|record| record.agent.name == name || record.id.to_string() == name);
+        let live = named.iter().position(|record| record.ended.is_none());
+        let at = live.or_else(|| named.len().checked_sub(1)).ok_or_else(|| DrivenError::Unknown(name.to_owned()))?;
+        Ok(named.swap_remove(at))
+    }
+
+    /// Changes the record of a driven agent, and returns it as it is then; none if it is gone.
+    pub async fn change_driven(
+        &self,
+        id: DrivenId,
+        mut change: impl FnMut(&mut DrivenRecord) + Send,
+    ) -> Result<Option<DrivenRecord>, StoreError> {
+        let decide = |old: Option<DrivenRecord>| match old {
+            None => (Next::Keep, None),
+            Some(old) => {
+                let mut record = old.clone();
+                change(&mut record);
+                let next = if record == old { Next::Keep } else { Next::Put(record.clone()) };
+                (next, Some(record))
+            }
+        };
+        records::update(self.core.local.as_ref(), &keys::driven(id), Durability::Process, decide).await
+    }
+
+    /// Asks something of a driven agent. It is kept until it is done, whatever becomes of this process.
+    pub async fn ask_driven(
+        &self,
+        name: &str,
+        kind: RequestKind,
+        by: Option<&AgentName>,
+    ) -> Result<(DrivenRecord, Request), RequestError> {
+        if let RequestKind::Prompt { text } | RequestKind::Steer { text } = &kind {
+            match text.len() {
+                _ if text.trim().is_empty() => return Err(RequestError::Empty),
+                bytes if bytes > LONGEST_REQUEST => return Err(RequestError::TooLong { bytes }),
+                _ => {}
+            }
+        }
+        let record = self.driven_named(name).await?;
+        let at = self.core.machine.now();
+        let request = Request { id: self.new_uuid(), kind, by: by.cloned(), at, may_repeat: false };
+        let mut full = false;
+        let changed = self
+            .change_driven(record.id, |record| {
+                full = record.requests.len() >= MOST_REQUESTS;
+                if !full && record.ended.is_none() {
+                    record.requests.push(request.clone());
+                }
+            })
+            .await?;
+        match changed {
+            None => Err(DrivenError::Unknown(name.to_owned()).into()),
+            Some(DrivenRecord { ended: Some(DrivenEnd { why, .. }), .. }) => {
+                Err(DrivenError::Ended { name: name.to_owned(), why }.into())
+            }
+            Some(_) if full => Err(RequestError::TooMany(name.to_owned())),
+            Some(record) => Ok((record, request)),
+        }
+    }
+
+    /// Waits until a request is done, or its agent has ended. Cancel-safe.
+    pub async fn request_outcome(&self, id: DrivenId, request: &str) -> Result<RequestOutcome, DrivenError> {
+        // Watch before reading, so that no change is missed in between.
+        let mut watch = self.watch_driven().await?;
+        loop {
+            let Some(record) = self.driven(id).await? else {
+                return Err(DrivenError::Unknown(id.to_string()));
+            };
+            if let Some(outcome) = record.outcomes.iter().find(|outcome| outcome.id == request) {
+                return Ok(outcome.clone());
+            }
+            if let Some(end) = record.ended {
+                return Err(DrivenError::Ended { name: record.agent.name, why: end.why });
+            }
+            watch.changed().await?;
+        }
+    }
+
+    /// Watches for changes of any driven agent's record.
+    pub async fn watch_driven(&self) -> Result<Box<dyn Watch>, StoreError> {
+        self.core.local.watch(&[keys::driven_agents()]).await
+    }
+
+    /// The right to drive the agents of this data folder, until dropped; none if another process has it.
+    pub async fn hold_driving(&self) -> Result<Option<Box<dyn Hold>>, StoreError> {
+        self.core.local.hold(&keys::driving()).await
+    }
+}
+
+impl DrivenRecord {
+    /// Notes what became of a request.
+    pub fn done(&mut self, id: &str, failed: Option<String>, note: Option<String>) {
+        self.requests.retain(|request| request.id != id);
+        if self.outcomes.iter().any(|outcome| outcome.id == id) {
+            return;
+        }
+        self.outcomes.push(RequestOutcome { id: id.to_owned(), failed, note });
+        let surplus = self.outcomes.len().saturating_sub(MOST_OUTCOMES);
+        self.outcomes.drain(..surplus);
+    }
+}
+
+async fn all(core: &Core) -> Result<Vec<DrivenRecord>, StoreError> {
+    let mut found = Vec::new();
+    for key in core.local.list(&keys::driven_agents()).await? {
+        match records::load::<DrivenRecord>(core.local.as_ref(), &key).await {
+            Ok(record) => found.extend(record.map(|(_, record)| record)),
+            Err(error @ StoreError::Damaged { .. }) => {
+                tracing::warn!(%error, "the record of a driven agent cannot be read");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    found.sort_by_key(|record| record.id);
+    Ok(found)
+}
+
+async fn remove(core: &Core, id: DrivenId) -> Result<(), StoreError> {
+    let gone = |old: Option<DrivenRecord>| (if old.is_some() { Next::Remove } else { Next::Keep }, ());
+    records::update(core.local.as_ref(), &keys::driven(id), Durability::Process, gone).await
+}
+
+/// Whether the record of an agent that has ended is to be deleted.
+fn is_old(record: &DrivenRecord, now: Instant) -> bool {
+    record.ended.as_ref().is_some_and(|end| now.since(end.at) > KEPT)
+}
+
+impl Mesh {
+    /// Deletes the records of agents that ended a week ago. Returns their ids: each has a folder.
+    pub async fn clean_up_driven(&self) -> Result<Vec<DrivenId>, StoreError> {
+        let now = self.core.machine.now();
+        let old: Vec<DrivenId> =
+            all(&self.core).await?.iter().filter(|record| is_old(record, now)).map(|record| record.id).collect();
+        for id in &old {
+            remove(&self.core, *id).await?;
+        }
+        Ok(old)
+    }
+}

@@ -1,0 +1,505 @@
+//! Driving one agent: what is asked of it and what its mail brings become turns, one at a time; what its harness tells is
+//! noted. Everything that must outlast this process is in the agent's record.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mesh::agents::Profile;
+use mesh::driven::{DrivenEnd, DrivenRecord, Turn};
+use mesh::names::AgentName;
+use mesh::ports::driver::{Action, DriverEvent, PromptStatus};
+use mesh::ports::harness::Harness;
+use mesh::ports::machine::Machine as _;
+use mesh::sessions::{Activity, Principal, SessionRef};
+use mesh::{Fetch, Lease, MailWatch, Release};
+use store::{Hold, Position};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::DrivenFolder;
+use super::host::Host;
+use super::link::{LinkHandle, LinkNews};
+use super::questions::OpenQuestion;
+use super::transcript::{Happening, Transcript};
+use crate::errors::{CommandError, adapters};
+use crate::runs::changes;
+
+/// Pause after a fault of the store.
+const AFTER_A_FAULT: Duration = Duration::from_secs(2);
+/// How long the end of a program may take.
+const ENDS: Duration = Duration::from_secs(30);
+
+/// An agent that this process drives.
+pub(super) struct Driving {
+    pub(super) host: Arc<Host>,
+    pub(super) harness: Arc<dyn Harness>,
+    pub(super) record: DrivenRecord,
+    pub(super) name: AgentName,
+    pub(super) principal: Principal,
+    pub(super) session: SessionRef,
+    pub(super) folder: DrivenFolder,
+    pub(super) transcript: Transcript,
+    pub(super) linked: Option<Linked>,
+    pub(super) turn: Option<RunningTurn>,
+    /// What a harness has been given and has not taken: its leases are renewed.
+    pub(super) leases: BTreeMap<String, Lease>,
+    pub(super) renew: Instant,
+    /// The prompts of which the harness was asked what became of them, and until when its answer is waited for.
+    pub(super) accounting: BTreeSet<String>,
+    pub(super) account_by: Instant,
+    pub(super) rest: Rest,
+    /// The requests that stop the running turn, and until when it may take to stop.
+    pub(super) interrupting: Option<(Vec<String>, Instant)>,
+    pub(super) dismissing: Option<Dismissal>,
+    pub(super) questions: BTreeMap<String, OpenQuestion>,
+    /// The exclusive right to bring mail to its session.
+    delivery: Option<(SessionRef, Box<dyn Hold>)>,
+    beat: Instant,
+}
+
+/// The link of an agent.
+pub(super) struct Linked {
+    pub(super) handle: LinkHandle,
+    pub(super) news: mpsc::UnboundedReceiver<LinkNews>,
+    /// The harness's session, once it is there.
+    pub(super) session: Option<String>,
+    pub(super) resumes: bool,
+}
+
+impl Linked {
+    /// Its name in receipts.
+    pub(super) fn route(&self) -> String {
+        format!("driver:{}", self.handle.name)
+    }
+}
+
+/// A turn, from when its prompt was given.
+pub(super) struct RunningTurn {
+    pub(super) turn: Turn,
+    /// The harness said that it began.
+    pub(super) started: bool,
+    /// Where the inboxes ended of those who get its final words.
+    pub(super) inboxes: Vec<(AgentName, Position)>,
+    /// What has changed since it began.
+    pub(super) diff: Option<String>,
+}
+
+/// When it is tried again, after how many failures.
+pub(super) struct Rest {
+    pub(super) until: Option<Instant>,
+    pub(super) failures: u32,
+}
+
+/// An agent that is being ended.
+pub(super) struct Dismissal {
+    pub(super) request: String,
+    /// The prompt that asks for the summary, once it was given.
+    pub(super) summary: Summary,
+    pub(super) until: Instant,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Summary {
+    None,
+    Wanted,
+    Asked,
+    Done(Option<String>),
+}
+
+/// Whether an agent is driven further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    On,
+    Over,
+}
+
+/// Drives an agent until it has ended, or until `stop`: then another process can go on with it.
+pub(super) async fn drive(
+    host: Arc<Host>,
+    record: DrivenRecord,
+    mut changed: watch::Receiver<()>,
+    stop: CancellationToken,
+) -> Result<(), CommandError> {
+    let mut driving = Driving::of(Arc::clone(&host), record).await?;
+    let mut mail = host.open.mesh.watch_mail(&driving.name).await?;
+    loop {
+        let step = match driving.step().await {
+            Ok(step) => step,
+            Err(error) => {
+                tracing::warn!(agent = %driving.name, error = %store::reasons(&error), "a driven agent waits a little");
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = tokio::time::sleep(AFTER_A_FAULT) => {}
+                }
+                Step::On
+            }
+        };
+        if step == Step::Over {
+            return Ok(());
+        }
+        let (deadline, ask) = (driving.next_deadline(), driving.takes_mail());
+        let outcome = tokio::select! {
+            () = stop.cancelled() => {
+                driving.leave_link().await;
+                return Ok(());
+            }
+            news = heard(&mut driving.linked) => driving.hear(news).await,
+            _ = changed.changed() => Ok(()),
+            waited = mail_for(&mut mail, ask.as_ref()) => waited,
+            () = tokio::time::sleep_until(deadline) => driving.tick().await,
+        };
+        if let Err(error) = outcome {
+            tracing::warn!(agent = %driving.name, error = %store::reasons(&error), "a driven agent missed something");
+        }
+    }
+}
+
+async fn heard(linked: &mut Option<Linked>) -> LinkNews {
+    match linked {
+        Some(linked) => linked.news.recv().await.unwrap_or_else(|| LinkNews::Gone("its link ended".to_owned())),
+        None => std::future::pending().await,
+    }
+}
+
+async fn mail_for(mail: &mut MailWatch<'_>, ask: Option<&Fetch>) -> Result<(), CommandError> {
+    match ask {
+        Some(ask) => Ok(mail.may_have_come(ask).await?),
+        None => std::future::pending().await,
+    }
+}
+
+impl Driving {
+    async fn of(host: Arc<Host>, record: DrivenRecord) -> Result<Driving, CommandError> {
+        let found = host.open.mesh.harnesses().get(&record.harness).await;
+        let harness = found.map_err(|error| adapters::failed(&record.harness, error))?;
+        let harness =
+            harness.ok_or_else(|| adapters::unknown(&record.harness, host.open.mesh.harnesses().as_ref()))?;
+        let session = session_of(&record);
+        let (principal, name) = join(&host, &record, session.clone()).await?;
+        let own = host.open.machine.this_process();
+        let record = host.open.mesh.change_driven(record.id, |record| record.driver = Some(own)).await?.unwrap_or(record);
+        let folder = DrivenFolder::of(&host.context.settings.dir.value, record.id);
+        let transcript = Transcript::open(folder.transcript());
+        let now = Instant::now();
+        Ok(Driving {
+            host,
+            harness,
+            record,
+            name,
+            principal,
+            session,
+            folder,
+            transcript,
+            linked: None,
+            turn: None,
+            leases: BTreeMap::new(),
+            renew: now,
+            accounting: BTreeSet::new(),
+            account_by: now,
+            rest: Rest { until: None, failures: 0 },
+            interrupting: None,
+            dismissing: None,
+            questions: BTreeMap::new(),
+            delivery: None,
+            beat: now,
+        })
+    }
+
+    /// Reads the record anew.
+    async fn reload(&mut self) -> Result<(), CommandError> {
+        if let Some(record) = self.host.open.mesh.driven(self.record.id).await? {
+            self.record = record;
+        }
+        Ok(())
+    }
+
+    /// Changes the record.
+    pub(super) async fn change(&mut self, change: impl FnMut(&mut DrivenRecord) + Send) -> Result<(), CommandError> {
+        if let Some(record) = self.host.open.mesh.change_driven(self.record.id, change).await? {
+            self.record = record;
+        }
+        Ok(())
+    }
+
+    pub(super) fn note(&mut self, what: Happening) {
+        self.transcript.note(self.host.open.machine.now(), what);
+    }
+
+    /// Whether the harness takes a prompt now.
+    pub(super) fn is_idle(&self) -> bool {
+        self.turn.is_none() && self.accounting.is_empty()
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.linked.as_ref().is_some_and(|linked| linked.session.is_some())
+    }
+
+    fn is_resting(&self) -> bool {
+        self.rest.until.is_some_and(|until| until > Instant::now())
+    }
+
+    /// Does what can be done now.
+    async fn step(&mut self) -> Result<Step, CommandError> {
+        self.reload().await?;
+        if self.record.ended.is_some() {
+            self.leave_link().await;
+            return Ok(Step::Over);
+        }
+        self.hold_delivery().await?;
+        if let Some(over) = self.record.over_budget(self.host.open.machine.now()) {
+            return self.spent(&over).await;
+        }
+        self.take_interrupts().await?;
+        if self.take_dismissal().await? == Step::Over {
+            return Ok(Step::Over);
+        }
+        if self.is_resting() {
+            return Ok(Step::On);
+        }
+        if self.turn.is_some() {
+            self.steer().await?;
+        } else if self.is_idle() && self.dismissing.is_none() {
+            match self.is_open() {
+                true => self.prompt().await?,
+                false if self.linked.is_none() && self.has_work().await? => return self.connect().await,
+                false => {}
+            }
+        }
+        Ok(Step::On)
+    }
+
+    /// Whether anything waits that takes a link.
+    async fn has_work(&self) -> Result<bool, CommandError> {
+        if !self.record.given.is_empty() || self.record.session.is_none() {
+            return Ok(true);
+        }
+        let has_text = |request: &mesh::driven::Request| request.text().is_some();
+        if self.record.requests.iter().any(has_text) {
+            return Ok(true);
+        }
+        let ask = Fetch { limit: 1, peek: true, interrupting: Some(Activity::Idle), ..Fetch::default() };
+        Ok(!self.host.open.mesh.fetch(&self.name, &ask).await?.messages.is_empty())
+    }
+
+    /// Which mail can be taken now; none if nothing can.
+    fn takes_mail(&self) -> Option<Fetch> {
+        let ask = |activity| Some(Fetch { interrupting: Some(activity), ..Fetch::default() });
+        let able = self.linked.as_ref().map(|linked| linked.handle.able);
+        match (&self.turn, able) {
+            _ if self.is_resting() || self.dismissing.is_some() || !self.accounting.is_empty() => None,
+            (None, _) => ask(Activity::Idle),
+            (Some(turn), Some(able)) if turn.started && able.steer && self.questions.is_empty() => ask(Activity::Busy),
+            (Some(_), _) => None,
+        }
+    }
+
+    fn next_deadline(&self) -> Instant {
+        let mut soonest = self.beat;
+        let mut by = |deadline: Option<Instant>| soonest = deadline.map_or(soonest, |deadline| soonest.min(deadline));
+        by((!self.leases.is_empty()).then_some(self.renew));
+        by((!self.accounting.is_empty()).then_some(self.account_by));
+        by(self.rest.until.filter(|until| *until > Instant::now()));
+        by(self.interrupting.as_ref().map(|(_, until)| *until));
+        by(self.dismissing.as_ref().map(|dismissal| dismissal.until));
+        by(self.questions.values().map(|question| question.until).min());
+        by(self.record.limits.until.map(|until| {
+            Instant::now() + Duration::from_millis(until.since(self.host.open.machine.now()).max(1))
+        }));
+        soonest
+    }
+
+    /// Does what its time has come for.
+    async fn tick(&mut self) -> Result<(), CommandError> {
+        let now = Instant::now();
+        if now >= self.beat {
+            self.host.open.mesh.listens_for(&self.session).await?;
+            self.beat = now + self.host.open.mesh.listening_interval();
+        }
+        if now >= self.renew {
+            for lease in self.leases.values() {
+                self.host.open.mesh.renew_lease(lease).await?;
+            }
+            self.renew = now + Duration::from_millis(self.host.open.mesh.lease_time() / 2);
+        }
+        if now >= self.account_by {
+            for prompt in std::mem::take(&mut self.accounting) {
+                self.settle(&prompt, PromptStatus::Unknown, true).await?;
+            }
+        }
+        if let Some((requests, _)) = self.interrupting.take_if(|(_, until)| now >= *until) {
+            for request in requests {
+                self.change(|record| record.done(&request, Some("the turn goes on all the same".to_owned()), None)).await?;
+            }
+        }
+        self.questions_in_time().await
+    }
+
+    async fn hear(&mut self, news: LinkNews) -> Result<(), CommandError> {
+        match news {
+            LinkNews::Gone(why) => self.gone(&why).await,
+            LinkNews::Event(event) => self.event(event).await,
+        }
+    }
+
+    async fn event(&mut self, event: DriverEvent) -> Result<(), CommandError> {
+        if !matches!(event, DriverEvent::Piece(_) | DriverEvent::Said(_))
+            && let Some(text) = self.turn.as_mut().and_then(|running| running.turn.joined())
+        {
+            self.note(Happening::Said { text });
+        }
+        match event {
+            DriverEvent::Ready => Ok(()),
+            DriverEvent::Opened(session) => self.opened(session).await,
+            DriverEvent::Activity(activity) => self.does(activity).await,
+            DriverEvent::Prompt(id, status) => {
+                let accounted = self.accounting.remove(&id);
+                self.settle(&id, status, accounted).await
+            }
+            DriverEvent::TurnStarted(_) => {
+                self.note(Happening::TurnStarted);
+                self.turn.get_or_insert_with(RunningTurn::of_somebody).started = true;
+                Ok(())
+            }
+            DriverEvent::TurnEnded(_, end) => self.turn_ended(end).await,
+            DriverEvent::Piece(text) => {
+                self.turn.get_or_insert_with(RunningTurn::of_somebody).turn.piece(&text);
+                Ok(())
+            }
+            DriverEvent::Said(text) => {
+                self.turn.get_or_insert_with(RunningTurn::of_somebody).turn.said(&text);
+                self.note(Happening::Said { text });
+                Ok(())
+            }
+            DriverEvent::Item { id, operation, succeeded, detail } => {
+                self.note(Happening::Item { id, operation, succeeded, detail });
+                Ok(())
+            }
+            DriverEvent::Diff(diff) => {
+                self.turn.get_or_insert_with(RunningTurn::of_somebody).diff = Some(diff);
+                Ok(())
+            }
+            DriverEvent::Asks(question) => self.asked(question).await,
+            DriverEvent::Settled(id) => self.settled(&id).await,
+            DriverEvent::UserSpoke => Ok(self.host.open.mesh.user_spoke(&self.name).await?),
+            DriverEvent::Used(tokens) => self.used(tokens).await,
+            DriverEvent::Refused(what, error) => self.refused(&what, error).await,
+            DriverEvent::Note(text) => {
+                self.note(Happening::Note { text });
+                Ok(())
+            }
+            DriverEvent::Ended => Ok(()),
+        }
+    }
+
+    /// Notes what its session does. One with an open question waits for its user, whatever else it does.
+    pub(super) async fn does(&self, activity: Activity) -> Result<(), CommandError> {
+        let activity = if self.questions.is_empty() { activity } else { Activity::NeedsInput };
+        Ok(self.host.open.mesh.driven_does(&self.session, activity).await?)
+    }
+
+    /// Ends the agent because a limit is reached, as soon as no turn runs.
+    async fn spent(&mut self, over: &mesh::driven::OverBudget) -> Result<Step, CommandError> {
+        if self.turn.is_some() {
+            if *over == mesh::driven::OverBudget::Time && self.interrupting.is_none() {
+                self.interrupt(Vec::new());
+            }
+            return Ok(Step::On);
+        }
+        self.end(&over.to_string(), true, None).await
+    }
+
+    /// Ends the agent. Nothing of it is left running when this returns.
+    pub(super) async fn end(&mut self, why: &str, meant: bool, summary: Option<String>) -> Result<Step, CommandError> {
+        for id in std::mem::take(&mut self.questions).into_keys() {
+            self.withdraw(&id).await?;
+        }
+        if let Some(linked) = &self.linked
+            && let Some(session) = &linked.session
+        {
+            linked.handle.act(Action::End(session.clone()));
+        }
+        self.leave_link().await;
+        self.tell_of_end(why, meant).await;
+        if let Ok(checkout) = self.host.open.mesh.checkout(&self.record.agent.folder)
+            && let Err(error) =
+                self.host.open.mesh.release_reservations(&self.principal, &checkout.repository, &Release::All).await
+        {
+            tracing::warn!(%error, "the reservations of a driven agent lapse by themselves");
+        }
+        let git = changes::git(&self.host.context);
+        changes::remove_if_clean(&git, &self.record.workplace).await;
+        self.note(Happening::Ended { why: why.to_owned() });
+        let end = DrivenEnd { at: self.host.open.machine.now(), why: why.to_owned(), meant };
+        let request = self.dismissing.take().map(|dismissal| dismissal.request);
+        self.change(|record| {
+            if let Some(request) = &request {
+                record.done(request, None, summary.clone());
+            }
+            record.ended.get_or_insert_with(|| end.clone());
+            record.mark = None;
+            record.driver = None;
+            record.environment.clear();
+        })
+        .await?;
+        self.host.open.mesh.run_leaves(&self.session).await?;
+        self.host.open.mesh.listens_no_more(&self.session).await?;
+        Ok(Step::Over)
+    }
+
+    /// Leaves its link, and returns once nothing of it runs.
+    async fn leave_link(&mut self) {
+        let Some(linked) = self.linked.take() else { return };
+        let (gone, is_gone) = oneshot::channel();
+        linked.handle.leave(linked.session, gone);
+        let _ended = tokio::time::timeout(ENDS, is_gone).await;
+    }
+
+    async fn hold_delivery(&mut self) -> Result<(), CommandError> {
+        if self.delivery.as_ref().is_none_or(|(session, _)| *session != self.session) {
+            self.delivery = None;
+            let hold = self.host.open.mesh.hold_delivery(&self.session).await?;
+            self.delivery = hold.map(|hold| (self.session.clone(), hold));
+        }
+        Ok(())
+    }
+}
+
+impl RunningTurn {
+    pub(super) fn of(turn: Turn) -> RunningTurn {
+        RunningTurn { turn, started: false, inboxes: Vec::new(), diff: None }
+    }
+
+    /// One that somebody else began, such as a user who has joined the session.
+    fn of_somebody() -> RunningTurn {
+        RunningTurn { started: true, ..RunningTurn::of(Turn::default()) }
+    }
+}
+
+/// The session that an agent has, or that stands for it until its harness names one.
+pub(crate) fn session_of(record: &DrivenRecord) -> SessionRef {
+    let id = record.session.clone().unwrap_or_else(|| record.agent.id.clone());
+    SessionRef { harness: record.harness.clone(), id }
+}
+
+/// Registers a driven agent, whose process is this one.
+async fn join(host: &Host, record: &DrivenRecord, session: SessionRef) -> Result<(Principal, AgentName), CommandError> {
+    let name: AgentName = record.agent.name.parse()?;
+    let principal = host.open.mesh.driven_joins(session, std::process::id(), name.clone(), profile(record)).await?;
+    let name = principal.agent().cloned().unwrap_or(name);
+    Ok((principal, name))
+}
+
+pub(crate) fn profile(record: &DrivenRecord) -> Profile {
+    Profile {
+        harness: Some(record.harness.clone()),
+        program: None,
+        model: record.agent.model.clone(),
+        project: Some(record.agent.folder.display().to_string()),
+        role: Some("driven".to_owned()),
+        task: Some(record.about.chars().take(60).collect()),
+        issue: None,
+        skills: Vec::new(),
+    }
+}

@@ -1,0 +1,186 @@
+//! The link of one agent: made when something waits for it, and made anew after a break, when the harness is asked first
+//! what became of everything that it was given.
+
+use std::time::Duration;
+
+use mesh::driven::GivenContent;
+use mesh::ports::driver::{Action, DrivenAgent, DriverConnection, Prompt};
+use mesh::ports::harness::HarnessError;
+use mesh::sessions::Activity;
+use tokio::time::Instant;
+
+use super::MARK;
+use super::agent::{Driving, Linked, Step};
+use super::link;
+use super::transcript::Happening;
+use crate::errors::CommandError;
+use crate::errors::adapters;
+
+/// How long a harness may take to tell what became of its prompts.
+const ACCOUNTS: Duration = Duration::from_secs(30);
+/// How often a program may fail to begin a session in a row.
+const MOST_FAILURES: u32 = 5;
+/// Milliseconds before it is tried again after a first failure.
+const FIRST_REST: u64 = 500;
+
+impl Driving {
+    /// Starts the program, and begins or continues the session.
+    pub(super) async fn connect(&mut self) -> Result<Step, CommandError> {
+        match self.start().await {
+            Ok(()) => Ok(Step::On),
+            Err(why) => self.failed(&why).await,
+        }
+    }
+
+    async fn start(&mut self) -> Result<(), String> {
+        let connection = self.connection().await.map_err(|error| store::reasons(&error))?;
+        let mark = self.host.open.mesh.new_driven_id().to_string();
+        let name = connection.name.clone();
+        // Before anything runs: whoever comes after this process ends what bears the mark.
+        let noted = self.change(|record| {
+            record.mark = Some(mark.clone());
+            record.connection = Some(name.clone());
+        });
+        noted.await.map_err(|error| store::reasons(&error))?;
+        let mut environment = self.record.environment.clone();
+        for (name, value) in &connection.launch.environment {
+            if !environment.iter().any(|(known, _)| known == name) {
+                environment.push((name.clone(), value.clone()));
+            }
+        }
+        environment.retain(|(name, _)| name != MARK && name != "RELAY_DIR");
+        environment.push((MARK.to_owned(), mark));
+        environment.push(("RELAY_DIR".to_owned(), self.host.context.settings.dir.value.display().to_string()));
+        for (file, text) in &connection.launch.files {
+            std::fs::write(self.folder.files().join(file), text).map_err(|error| error.to_string())?;
+        }
+        let (harness, folder) = (self.harness.clone(), self.record.agent.folder.clone());
+        let handle = link::start(harness, connection, environment, folder, self.folder.of_link()).await;
+        let handle = handle.map_err(|error| store::reasons(&error))?;
+        let agent = self.record.agent.clone();
+        let (action, resumes) = match &self.record.session {
+            Some(session) => (Action::Resume(session.clone(), agent), true),
+            None => (Action::Begin(agent), false),
+        };
+        let news = handle.open(action);
+        self.linked = Some(Linked { handle, news, session: None, resumes });
+        Ok(())
+    }
+
+    /// How the program is started: by the words of its adapter, as it was found where the agent was asked for.
+    async fn connection(&self) -> Result<DriverConnection, CommandError> {
+        let unusable = |error: HarnessError| CommandError::from(adapters::failed(&self.record.harness, error));
+        let driver = self.harness.driver().map_err(unusable)?;
+        let offered = driver
+            .connections(&self.record.agent, self.record.session.as_deref(), &self.folder.files())
+            .await
+            .map_err(unusable)?;
+        let wanted = self.record.connection.as_ref();
+        let mut offered: Vec<DriverConnection> = offered;
+        let at = offered.iter().position(|connection| Some(&connection.name) == wanted).unwrap_or(0);
+        if offered.is_empty() {
+            return Err(unusable(HarnessError::Unsupported("its adapter offers no way of driving it".to_owned())));
+        }
+        let mut connection = offered.swap_remove(at);
+        if let (Some(program), Some(first)) = (&self.record.program, connection.launch.command.first_mut()) {
+            first.clone_from(program);
+        }
+        Ok(connection)
+    }
+
+    /// The session has begun, or is continued.
+    pub(super) async fn opened(&mut self, session: String) -> Result<(), CommandError> {
+        let Some(linked) = &mut self.linked else { return Ok(()) };
+        linked.session = Some(session.clone());
+        let resumed = linked.resumes;
+        self.rest.failures = 0;
+        self.rest.until = None;
+        self.note(Happening::Opened { session: session.clone(), resumed });
+        if self.session.id != session {
+            self.host.open.mesh.run_is(&mut self.principal, &session, std::process::id()).await?;
+            self.session.id.clone_from(&session);
+        }
+        self.change(|record| record.session = Some(session.clone())).await?;
+        self.host.open.mesh.listens_for(&self.session).await?;
+        self.does(Activity::Idle).await?;
+        self.account().await
+    }
+
+    /// Asks what became of everything that was given before the break.
+    async fn account(&mut self) -> Result<(), CommandError> {
+        let Some(linked) = &self.linked else { return Ok(()) };
+        let Some(session) = &linked.session else { return Ok(()) };
+        if self.record.given.is_empty() {
+            return Ok(());
+        }
+        let prompts: Vec<Prompt> = self
+            .record
+            .given
+            .iter()
+            .map(|given| Prompt {
+                id: given.prompt.clone(),
+                text: String::new(),
+                by_user: given.content == GivenContent::Request,
+            })
+            .collect();
+        self.accounting = prompts.iter().map(|prompt| prompt.id.clone()).collect();
+        self.account_by = Instant::now() + ACCOUNTS;
+        linked.handle.act(Action::Account(session.clone(), prompts));
+        Ok(())
+    }
+
+    /// The link is over. What was given stays in the ledger.
+    pub(super) async fn gone(&mut self, why: &str) -> Result<(), CommandError> {
+        let was_open = self.is_open();
+        self.linked = None;
+        self.accounting.clear();
+        self.leases.clear();
+        for id in std::mem::take(&mut self.questions).into_keys() {
+            self.withdraw(&id).await?;
+        }
+        self.note(Happening::Gone { why: why.to_owned() });
+        self.turn = None;
+        if let Some((requests, _)) = self.interrupting.take() {
+            for request in requests {
+                self.change(|record| record.done(&request, None, None)).await?;
+            }
+        }
+        self.does(Activity::Idle).await?;
+        match was_open {
+            true => {
+                self.rest_for(FIRST_REST);
+                Ok(())
+            }
+            false => self.failed(why).await.map(|_| ()),
+        }
+    }
+
+    /// The program could not be had, or no session in it.
+    pub(super) async fn failed(&mut self, why: &str) -> Result<Step, CommandError> {
+        self.rest.failures += 1;
+        let was_used = self.record.spent.turns > 0 || self.record.given.iter().any(|given| given.status.is_some());
+        if self.record.session.is_some() && !was_used {
+            // Nothing was ever said in it, so nothing is lost by another one.
+            let DrivenAgent { id, .. } =
+                DrivenAgent { id: self.host.open.mesh.new_uuid(), ..self.record.agent.clone() };
+            self.change(|record| {
+                record.session = None;
+                record.agent.id.clone_from(&id);
+            })
+            .await?;
+        }
+        if self.rest.failures >= MOST_FAILURES || (self.record.session.is_none() && self.rest.failures > 1) {
+            return self.end(&format!("it could not be had: {why}"), false, None).await;
+        }
+        self.note(Happening::Note { text: format!("it could not be had, and is tried again: {why}") });
+        self.rest_for(FIRST_REST);
+        Ok(Step::On)
+    }
+
+    /// Waits before the next try, longer after each failure, and not exactly as long as others that failed at the same time.
+    pub(super) fn rest_for(&mut self, first: u64) {
+        let spaced = mesh::spaced(first, self.rest.failures.min(8));
+        let jitter = u64::from(self.host.open.mesh.machine().random()[0]) * spaced / 1_024;
+        self.rest.until = Some(Instant::now() + Duration::from_millis(spaced + jitter));
+    }
+}

@@ -1,0 +1,61 @@
+//! The folder of one driven agent.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use mesh::driven::DrivenId;
+
+use super::link::LinkFiles;
+
+/// The folder of the data folder that has them.
+const FOLDER: &str = "spawned";
+
+/// One such folder, whether it exists or not.
+#[derive(Clone, Debug)]
+pub(crate) struct DrivenFolder {
+    pub(crate) root: PathBuf,
+}
+
+impl DrivenFolder {
+    pub(crate) fn of(data: &Path, id: DrivenId) -> DrivenFolder {
+        DrivenFolder { root: data.join(FOLDER).join(id.to_string()) }
+    }
+
+    pub(crate) fn create(&self) -> io::Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(self.files())
+    }
+
+    /// What its harness reads: a set of servers, settings.
+    pub(crate) fn files(&self) -> PathBuf {
+        self.root.join("files")
+    }
+
+    pub(crate) fn worktree(&self) -> PathBuf {
+        self.root.join("worktree")
+    }
+
+    /// What it did and said, one JSON line each.
+    pub(crate) fn transcript(&self) -> PathBuf {
+        self.root.join("transcript.jsonl")
+    }
+
+    /// The files of a link that is about to be made. Those of the last one are deleted.
+    pub(super) fn of_link(&self) -> LinkFiles {
+        let file = |name: &str| {
+            let path = self.root.join(name);
+            let _missing = std::fs::remove_file(&path);
+            path
+        };
+        LinkFiles { errors: file("errors"), running: file("running.json"), ended: file("ended.json") }
+    }
+
+    /// Deletes all of it.
+    pub(crate) fn delete(&self) -> io::Result<()> {
+        match std::fs::remove_dir_all(&self.root) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}

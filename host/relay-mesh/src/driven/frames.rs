@@ -1,0 +1,206 @@
+//! The frames of a program that we talk with: lines of its standard input and output. Reading never waits for whoever
+//! acts on a frame, and writing never waits for the program.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+use tokio::sync::mpsc;
+
+/// The longest frame, in bytes.
+const LONGEST: usize = 32 << 20;
+/// Bytes that may wait to be acted on, or to be taken by the program.
+const MOST_WAITING: usize = 64 << 20;
+/// The most frames that are acted on at once.
+const BATCH: usize = 256;
+
+/// Why no more frames come or go.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FramesError {
+    #[error("it closed its standard output")]
+    Closed,
+    #[error("its standard output could not be read")]
+    Read(#[source] io::Error),
+    #[error("it sent a frame of more than {LONGEST} bytes")]
+    TooLong,
+    #[error("it sent {MOST_WAITING} bytes faster than they could be acted on")]
+    TooFast,
+    #[error("it does not read its standard input")]
+    Deaf,
+}
+
+/// Bytes in a queue.
+#[derive(Clone, Debug, Default)]
+struct Waiting(Arc<AtomicUsize>);
+
+impl Waiting {
+    /// Counts bytes in; false if they are too many.
+    fn add(&self, bytes: usize) -> bool {
+        self.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MOST_WAITING
+    }
+
+    fn take(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+/// What a program sends.
+pub(super) struct Incoming {
+    queue: mpsc::UnboundedReceiver<Result<String, FramesError>>,
+    waiting: Waiting,
+    /// What came behind the frames of the last batch.
+    end: Option<FramesError>,
+}
+
+impl Incoming {
+    pub(super) fn of(output: ChildStdout) -> Incoming {
+        let (sender, queue) = mpsc::unbounded_channel();
+        let waiting = Waiting::default();
+        tokio::spawn(read(BufReader::new(output), sender, waiting.clone()));
+        Incoming { queue, waiting, end: None }
+    }
+
+    /// The next frames, as many as there are. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Vec<String>, FramesError> {
+        if let Some(end) = self.end.take() {
+            return Err(end);
+        }
+        let mut frames = vec![self.queue.recv().await.unwrap_or(Err(FramesError::Closed))?];
+        while frames.len() < BATCH {
+            match self.queue.try_recv() {
+                Ok(Ok(frame)) => frames.push(frame),
+                Ok(Err(end)) => {
+                    self.end = Some(end);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        self.waiting.take(frames.iter().map(String::len).sum());
+        Ok(frames)
+    }
+}
+
+async fn read(
+    mut output: BufReader<ChildStdout>,
+    sender: mpsc::UnboundedSender<Result<String, FramesError>>,
+    waiting: Waiting,
+) {
+    let end = loop {
+        let mut line = Vec::new();
+        match (&mut output).take(LONGEST as u64 + 1).read_until(b'\n', &mut line).await {
+            Ok(0) => break FramesError::Closed,
+            Ok(_) if line.last() != Some(&b'\n') && line.len() > LONGEST => break FramesError::TooLong,
+            Ok(_) => {}
+            Err(error) => break FramesError::Read(error),
+        }
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_end_matches(['\n', '\r']);
+        if line.trim().is_empty() {
+            continue;
+        }
+        if !waiting.add(line.len()) {
+            break FramesError::TooFast;
+        }
+        if sender.send(Ok(line.to_owned())).is_err() {
+            return;
+        }
+    };
+    // The link may be gone.
+    let _unheard = sender.send(Err(end));
+}
+
+/// What a program is sent.
+pub(super) struct Outgoing {
+    queue: mpsc::UnboundedSender<String>,
+    waiting: Waiting,
+}
+
+impl Outgoing {
+    pub(super) fn to(mut input: ChildStdin) -> Outgoing {
+        let (queue, mut frames) = mpsc::unbounded_channel::<String>();
+        let waiting = Waiting::default();
+        let written = waiting.clone();
+        tokio::spawn(async move {
+            while let Some(frame) = frames.recv().await {
+                let mut line = frame.into_bytes();
+                line.push(b'\n');
+                // A program that has closed its input is about to end, which its guard tells.
+                if input.write_all(&line).await.is_err() || input.flush().await.is_err() {
+                    return;
+                }
+                written.take(line.len());
+            }
+        });
+        Outgoing { queue, waiting }
+    }
+
+    pub(super) fn send(&self, frames: Vec<String>) -> Result<(), FramesError> {
+        for frame in frames {
+            if !self.waiting.add(frame.len() + 1) {
+                return Err(FramesError::Deaf);
+            }
+            // Its end is told by the guard.
+            let _ended = self.queue.send(frame);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test talks with programs of its own")]
+mod tests {
+    use std::process::Stdio;
+
+    use tokio::process::{Child, Command};
+
+    use super::*;
+
+    fn shell(script: &str) -> (Child, Outgoing, Incoming) {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().expect("a shell");
+        let outgoing = Outgoing::to(child.stdin.take().expect("a pipe"));
+        let incoming = Incoming::of(child.stdout.take().expect("a pipe"));
+        (child, outgoing, incoming)
+    }
+
+    #[tokio::test]
+    async fn frames_come_in_order_and_the_end_behind_them() {
+        let (_child, outgoing, mut incoming) = shell("printf 'a\\n\\nb\\r\\nc'; head -n 1");
+        outgoing.send(vec!["from us".to_owned(), "unread".to_owned()]).expect("sent");
+        let mut all = Vec::new();
+        let end = loop {
+            match incoming.next().await {
+                Ok(frames) => all.extend(frames),
+                Err(end) => break end,
+            }
+        };
+        // The shell's own last line has no end of its own.
+        assert_eq!(all, ["a", "b", "cfrom us"]);
+        assert!(matches!(end, FramesError::Closed), "{end}");
+    }
+
+    #[tokio::test]
+    async fn what_has_no_measure_ends_the_talk() {
+        let (_child, _outgoing, mut incoming) = shell("head -c 40000000 /dev/zero | tr '\\0' x");
+        assert!(matches!(incoming.next().await, Err(FramesError::TooLong)));
+        let (_child, outgoing, _incoming) = shell("sleep 60");
+        let frame = "x".repeat(LONGEST);
+        let sent: Vec<_> = (0..3).map(|_| outgoing.send(vec![frame.clone()])).collect();
+        assert!(sent[0].is_ok() && matches!(sent[2], Err(FramesError::Deaf)), "{sent:?}");
+        let (_child, _outgoing, mut incoming) = shell("yes | head -c 140000000");
+        // Nobody acts on anything until all of it has come.
+        tokio::task::spawn_blocking(|| std::thread::sleep(std::time::Duration::from_millis(1))).await.expect("slept");
+        let mut frames = 0;
+        let end = loop {
+            match incoming.next().await {
+                Ok(batch) => frames += batch.len(),
+                Err(end) => break end,
+            }
+        };
+        assert!(frames > 0 && matches!(end, FramesError::Closed | FramesError::TooFast), "{end}");
+    }
+}

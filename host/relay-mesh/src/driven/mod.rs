@@ -1,0 +1,23 @@
+//! Driven agents: one process per data folder starts their harnesses, carries what is said, and keeps their records. What
+//! such an agent is, and what follows from what a harness tells, are the mesh's rules (`mesh::driven`); processes are the
+//! crate `processes`; frames are the adapters'.
+//!
+//! Each agent has a record in the store, from which any process can go on with it, and a folder, `spawned/ID` of the data
+//! folder, with what it said and what its program wrote.
+
+mod agent;
+pub(crate) mod begin;
+mod connect;
+pub(crate) mod folder;
+mod frames;
+pub(crate) mod host;
+mod link;
+mod prompts;
+mod questions;
+pub(crate) mod transcript;
+mod turns;
+
+pub(crate) use folder::DrivenFolder;
+
+/// The variable that marks every process of a driven agent.
+pub(crate) const MARK: &str = "RELAY_SPAWN";

@@ -1,0 +1,139 @@
+//! What a driven agent was told, did and said: one JSON line each, in its folder. It is for people; nothing is decided by
+//! it, and losing it costs nothing else.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use mesh::ports::driver::{Answer, Operation, TurnEnd};
+use mesh::ports::machine::Instant;
+use serde::{Deserialize, Serialize};
+
+/// The length from which it is moved to a second file, in the place of the one before.
+const LONGEST: u64 = 8 << 20;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TranscriptLine {
+    pub(crate) at: Instant,
+    #[serde(flatten)]
+    pub(crate) what: Happening,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "event")]
+pub(crate) enum Happening {
+    /// Its session began, or goes on.
+    Opened { session: String, resumed: bool },
+    /// It was told something: by its user if `from` is none.
+    Told { from: Option<String>, text: String },
+    TurnStarted,
+    /// A whole message of it.
+    Said { text: String },
+    /// It began something, or has ended it.
+    Item {
+        id: String,
+        operation: Option<Operation>,
+        succeeded: Option<bool>,
+        detail: Option<String>,
+    },
+    /// What has changed since the turn began.
+    Diff { diff: String },
+    TurnEnded { end: TurnEnd },
+    /// It asks its user.
+    Asks { question: String, operation: Operation, reason: Option<String> },
+    /// It was answered, or nobody has to any more.
+    Settled { question: String, answer: Option<Answer> },
+    Note { text: String },
+    /// Its program has ended.
+    Gone { why: String },
+    /// It is over.
+    Ended { why: String },
+}
+
+/// The transcript of one agent, as its driver writes it.
+pub(super) struct Transcript {
+    path: PathBuf,
+    /// None after an error, such as a full disk: the agent goes on.
+    file: Option<File>,
+    length: u64,
+}
+
+impl Transcript {
+    pub(super) fn open(path: PathBuf) -> Transcript {
+        let file = opened(&path);
+        let length = file.as_ref().ok().and_then(|file| file.metadata().ok()).map_or(0, |found| found.len());
+        Transcript { path, file: file.ok(), length }
+    }
+
+    pub(super) fn note(&mut self, at: Instant, what: Happening) {
+        let Ok(mut line) = serde_json::to_vec(&TranscriptLine { at, what }) else { return };
+        line.push(b'\n');
+        if self.length > LONGEST && std::fs::rename(&self.path, before(&self.path)).is_ok() {
+            self.file = opened(&self.path).ok();
+            self.length = 0;
+        }
+        let written = self.file.as_mut().map(|file| file.write_all(&line));
+        match written {
+            Some(Ok(())) => self.length += line.len() as u64,
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the transcript of a driven agent has a gap");
+                self.file = opened(&self.path).ok();
+            }
+            None => self.file = opened(&self.path).ok(),
+        }
+    }
+}
+
+fn opened(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+}
+
+/// Where the older half is.
+fn before(path: &Path) -> PathBuf {
+    path.with_extension("1.jsonl")
+}
+
+/// Everything that is kept of a transcript. A torn line is left out.
+pub(crate) fn read(path: &Path) -> Vec<TranscriptLine> {
+    let mut lines = Vec::new();
+    for path in [before(path), path.to_owned()] {
+        let Ok(file) = File::open(path) else { continue };
+        let parsed = BufReader::new(file).lines().map_while(Result::ok);
+        lines.extend(parsed.filter_map(|line| serde_json::from_str(&line).ok()));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transcript_is_bounded_and_a_torn_line_costs_itself() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("transcript.jsonl");
+        let said = |text: String| Happening::Said { text };
+        let mut transcript = Transcript::open(path.clone());
+        transcript.note(Instant(1), said("one".to_owned()));
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(b"{\"at\":2,\"ev\n"))
+            .expect("torn");
+        let mut transcript = Transcript::open(path.clone());
+        transcript.note(Instant(3), Happening::TurnStarted);
+        assert_eq!(read(&path).len(), 2);
+        for number in 0..40 {
+            transcript.note(Instant(number), said("x".repeat(1 << 20)));
+        }
+        let length: u64 = std::fs::read_dir(folder.path())
+            .expect("a list")
+            .map(|entry| entry.and_then(|entry| entry.metadata()).expect("there").len())
+            .sum();
+        assert!(length < 3 * LONGEST, "{length}");
+        assert_eq!(read(&path).last().map(|line| line.at), Some(Instant(39)));
+    }
+}
