@@ -169,6 +169,16 @@ pub(crate) fn offline_notice(of: &AgentName) -> Key {
     offline_notices().child(of.as_str())
 }
 
+/// Questions to the user of this machine.
+pub(crate) fn asks() -> Key {
+    constant("asks")
+}
+
+/// One question, by its id or by what makes it the same whenever it is asked.
+pub(crate) fn ask(slot: &str) -> Key {
+    asks().child(slot)
+}
+
 pub(crate) fn sessions() -> Key {
     constant("sessions")
 }
