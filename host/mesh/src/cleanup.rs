@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use store::{Durability, StoreError};
 
 use crate::agents;
+use crate::asks;
 use crate::commands::order;
 use crate::commands::{Command, CommandStage, CommandStatus};
 use crate::core::Core;
@@ -71,6 +72,8 @@ pub enum RecordKind {
     Invitations,
     /// Records of dead listeners.
     Listeners,
+    /// Questions to the user that have been over for a day.
+    Asks,
     /// Segments of inboxes.
     Mail,
     /// Segments of receipts.
@@ -97,6 +100,7 @@ impl RecordKind {
             RecordKind::WakeFiles => "wake files",
             RecordKind::Invitations => "invitations",
             RecordKind::Listeners => "listeners",
+            RecordKind::Asks => "questions to the user",
             RecordKind::Mail => "mail segments",
             RecordKind::Receipts => "receipt segments",
             RecordKind::Sent => "sent segments",
@@ -142,6 +146,7 @@ pub(crate) async fn clean_up(
     let tally = &mut cleanup.tally;
     invitation::clean_up_invitations(core, dry_run, tally).await?;
     listeners::clean_up_listeners(core, dry_run, tally).await?;
+    asks::retention::clean_up_asks(core, dry_run, tally).await?;
     match scope {
         Scope::Expired => {}
         Scope::Everything => {

@@ -5,6 +5,7 @@
 //! [`ports::harness::Harness`].
 
 pub mod agents;
+pub mod asks;
 mod cleanup;
 pub mod commands;
 mod core;
@@ -36,6 +37,9 @@ pub use agents::heartbeat::HeartbeatError;
 pub use agents::list::FindError;
 pub use agents::offline_notice::OfflineNoticeError;
 pub use agents::register::{Adoptable, RegisterError, RegisterOutcome, Registered, Registration};
+pub use asks::answer::AnswerError;
+pub use asks::ask::AskError;
+pub use asks::list::FindAskError;
 pub use cleanup::{Cleanup, DryRun, RecordKind, Scope, Tally};
 pub use commands::order::{FinishError, Order, OrderError, TakeError};
 pub use commands::run::{Prospect, Ran, Runner};
@@ -109,6 +113,8 @@ pub struct Limits {
     pub keep: u64,
     /// After how long unread mail expires, in milliseconds.
     pub expire_after: u64,
+    /// How long a question to the user waits before it counts as refused, in milliseconds.
+    pub ask_patience: u64,
     /// What happens when an agent edits a file that another agent has reserved.
     pub edits: EditRules,
 }
@@ -123,6 +129,7 @@ impl Default for Limits {
             background: false,
             keep: 7 * 24 * 3_600_000,
             expire_after: 30 * 24 * 3_600_000,
+            ask_patience: 10 * 60_000,
             edits: EditRules::default(),
         }
     }

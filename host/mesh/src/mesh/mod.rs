@@ -2,6 +2,7 @@
 //! folder of its concept. Only verbs that need several parts at once are methods of [`Mesh`] there.
 
 mod agents;
+mod asks;
 mod commands;
 mod delivery;
 mod messages;

@@ -45,10 +45,13 @@ impl Event {
 }
 
 /// Every kind of event that this version writes, in alphabetical order.
-pub const EVENT_KINDS: [&str; 21] = [
+pub const EVENT_KINDS: [&str; 24] = [
     "adopted",
     "agent-offline",
     "agent-online",
+    "ask-answered",
+    "ask-settled",
+    "asked",
     "command-done",
     "command-run",
     "command-taken",

@@ -182,6 +182,14 @@ pub(crate) fn driven(id: DrivenId) -> Key {
 /// Held by the process that drives them.
 pub(crate) fn driving() -> Key {
     constant("driving")
+/// Questions to the user of this machine.
+pub(crate) fn asks() -> Key {
+    constant("asks")
+}
+
+/// One question, by its id or by what makes it the same whenever it is asked.
+pub(crate) fn ask(slot: &str) -> Key {
+    asks().child(slot)
 }
 
 pub(crate) fn sessions() -> Key {

@@ -2,6 +2,7 @@
 
 mod adopting;
 mod archive;
+mod asks;
 mod checkpoint;
 mod cleanup;
 mod counted;

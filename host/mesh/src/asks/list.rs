@@ -1,0 +1,109 @@
+//! Listing and finding questions to the user.
+
+use store::{Durability, StoreError};
+
+use crate::asks::answer;
+use crate::asks::record::{Ask, AskStage, AskStatus};
+use crate::core::Core;
+use crate::messages::id_prefix;
+use crate::messages::inboxes::Inboxes;
+use crate::names::{InvalidMessageId, MessageId};
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+
+/// Why text names no question.
+#[derive(Debug, thiserror::Error)]
+pub enum FindAskError {
+    /// It is neither an id nor the beginning of one.
+    #[error(transparent)]
+    Invalid(#[from] InvalidMessageId),
+    /// No question begins so.
+    #[error("no question to the user has the id `{0}`")]
+    Unknown(String),
+    /// Several do.
+    #[error("`{typed}` may mean {}", candidates.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    Ambiguous {
+        /// What was typed.
+        typed: String,
+        /// The ids that it may mean, oldest first.
+        candidates: Vec<MessageId>,
+    },
+    /// The store failed.
+    #[error("the questions to the user could not be read")]
+    Store(#[from] StoreError),
+}
+
+/// Every question that is kept, oldest first.
+pub(crate) async fn all(core: &Core) -> Result<Vec<Ask>, StoreError> {
+    let mut asks = Vec::new();
+    for key in core.local.list(&keys::asks()).await? {
+        match records::load::<Ask>(core.local.as_ref(), &key).await {
+            Ok(found) => asks.extend(found.map(|(_, ask)| ask)),
+            // A damaged record must hide only its own question.
+            Err(error @ StoreError::Damaged { .. }) => tracing::warn!(%key, %error, "a damaged question is skipped"),
+            Err(error) => return Err(error),
+        }
+    }
+    asks.sort_by_key(|ask| ask.id);
+    Ok(asks)
+}
+
+/// Every question that is kept, after settling those that nobody waits for any more and doing what an answer set off, if
+/// the process that took the answer could not.
+pub(crate) async fn looked_after(core: &Core, inboxes: &Inboxes) -> Result<Vec<Ask>, StoreError> {
+    let now = core.machine.now();
+    let mut asks = Vec::new();
+    for ask in all(core).await? {
+        let asker_ended = ask.process.is_some_and(|process| core.machine.has_ended(process));
+        let ask = match &ask.stage {
+            AskStage::Open if asker_ended && ask.status(now) == AskStatus::Open => {
+                settle(core, ask.id, "the process that asked has ended").await?.unwrap_or(ask)
+            }
+            AskStage::Answered { done: false, .. } => {
+                answer::carry_out(core, inboxes, &ask).await?;
+                ask
+            }
+            AskStage::Open | AskStage::Answered { .. } | AskStage::Settled { .. } => ask,
+        };
+        asks.push(ask);
+    }
+    Ok(asks)
+}
+
+pub(crate) async fn by_id(core: &Core, id: MessageId) -> Result<Option<Ask>, StoreError> {
+    // A question without another key is stored under its id.
+    if let Some((_, ask)) = records::load::<Ask>(core.local.as_ref(), &keys::ask(&id.to_string())).await? {
+        return Ok(Some(ask));
+    }
+    Ok(all(core).await?.into_iter().find(|ask| ask.id == id))
+}
+
+/// The question whose id begins with what was typed.
+pub(crate) async fn find(core: &Core, typed: &str) -> Result<Ask, FindAskError> {
+    let typed = id_prefix::check(typed)?;
+    let found: Vec<Ask> = all(core).await?.into_iter().filter(|ask| ask.id.to_string().starts_with(&typed)).collect();
+    match found.as_slice() {
+        [] => Err(FindAskError::Unknown(typed)),
+        [_] => Ok(found.into_iter().next().expect("it has one element")),
+        _ => Err(FindAskError::Ambiguous { typed, candidates: found.iter().map(|ask| ask.id).collect() }),
+    }
+}
+
+/// Settles an open question; returns what it is now, none if there is no such question.
+pub(crate) async fn settle(core: &Core, id: MessageId, why: &str) -> Result<Option<Ask>, StoreError> {
+    let now = core.machine.now();
+    let Some(ask) = by_id(core, id).await? else { return Ok(None) };
+    let (settled, kept) =
+        records::update(core.local.as_ref(), &keys::ask(&ask.slot), Durability::Synced, |old: Option<Ask>| match old {
+            Some(old) if old.id == id && old.status(now) == AskStatus::Open => {
+                let settled = Ask { stage: AskStage::Settled { at: now, why: why.to_owned() }, ..old };
+                (Next::Put(settled.clone()), (true, Some(settled)))
+            }
+            old => (Next::Keep, (false, old.filter(|old| old.id == id))),
+        })
+        .await?;
+    if settled {
+        core.event_log.note("ask-settled", serde_json::json!({ "id": id, "agent": ask.by.agent })).await;
+    }
+    Ok(kept)
+}

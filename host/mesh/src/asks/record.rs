@@ -1,0 +1,286 @@
+//! The record of a question to the user.
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::{AgentName, MessageId};
+use crate::ports::driver::{Answer, Operation};
+use crate::ports::machine::{Instant, Process};
+use crate::ports::runner::Reach;
+use crate::sessions::SessionRef;
+
+/// Longest question, reason and answer in the asker's or the user's own words, in bytes.
+pub const LONGEST_QUESTION: usize = 8 * 1024;
+/// Longest operation that a harness wants approved, in bytes. It is shown whole.
+pub const LONGEST_OPERATION: usize = 256 * 1024;
+/// Most choices of one question.
+pub const MOST_CHOICES: usize = 20;
+/// Longest id and longest label of a choice, in bytes.
+pub const LONGEST_LABEL: usize = 200;
+/// The shortest time that a question can wait, in milliseconds.
+pub const SHORTEST_PATIENCE: u64 = 1_000;
+/// The longest time that a question can wait, in milliseconds: a day.
+pub const LONGEST_PATIENCE: u64 = 24 * 3_600_000;
+
+/// Who asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedBy {
+    /// The agent; none if the asker has not joined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentName>,
+    /// The harness, by its adapter's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    /// The session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionRef>,
+}
+
+/// What the user's consent is wanted for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "for")]
+pub enum ConsentFor {
+    /// An agent that shall be started and driven.
+    Spawn {
+        /// The harness to start.
+        harness: String,
+        /// With this reach.
+        reach: Reach,
+        /// Its task or first prompt.
+        task: String,
+    },
+    /// A run.
+    Run {
+        /// The harness to run.
+        harness: String,
+        /// With this reach.
+        reach: Reach,
+        /// Its task.
+        task: String,
+    },
+    /// A command in the session of another agent.
+    Command {
+        /// The command's id.
+        id: MessageId,
+        /// The agent in whose session it would run.
+        to: AgentName,
+        /// The whole command line.
+        line: String,
+    },
+}
+
+/// Messages that the loop guard holds back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldLoop {
+    /// The agent that they do not wake.
+    pub to: AgentName,
+    /// Who wrote the last one.
+    pub from: AgentName,
+    /// The first message of their chain.
+    pub chain: MessageId,
+    /// How many messages the chain has since the user's last prompt.
+    pub messages: u32,
+    /// Why the loop guard holds them.
+    pub why: String,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "what")]
+pub enum AskKind {
+    /// Whether a harness may do something.
+    Approval(Operation),
+    /// A question in the asker's own words.
+    Question(String),
+    /// Whether an agent may do what the user has not allowed it.
+    Consent(ConsentFor),
+    /// Whether agents that keep waking each other may go on.
+    HeldLoop(HeldLoop),
+}
+
+/// A question that is to be put to the user.
+#[derive(Clone, Debug)]
+pub struct NewAsk {
+    /// Who asks.
+    pub by: AskedBy,
+    /// What.
+    pub what: AskKind,
+    /// Why, in the asker's words.
+    pub reason: Option<String>,
+    /// What can be chosen: id and label.
+    pub choices: Vec<(String, String)>,
+    /// How long it waits, in milliseconds; by default as long as the user's settings say. Then it counts as refused.
+    pub patience: Option<u64>,
+    /// What makes it the same question if it is asked again, for example after a reconnect. Never shown.
+    pub same_as: Option<String>,
+    /// The process that waits for the answer. Once it has ended, nobody has to answer any more.
+    pub process: Option<Process>,
+}
+
+impl NewAsk {
+    /// A question that waits as long as the settings say, with nothing to choose from.
+    pub fn new(by: AskedBy, what: AskKind) -> NewAsk {
+        NewAsk { by, what, reason: None, choices: Vec::new(), patience: None, same_as: None, process: None }
+    }
+}
+
+/// How far a question is. It changes once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "is")]
+pub enum AskStage {
+    /// It waits.
+    Open,
+    /// The user has answered. Written by the first answer.
+    Answered {
+        /// When.
+        at: Instant,
+        /// The answer.
+        answer: Answer,
+        /// Where it was given, as text for the user.
+        via: String,
+        /// Whether what it sets off in the mesh has been done.
+        #[serde(default)]
+        done: bool,
+    },
+    /// It was answered elsewhere, or nobody has to answer any more.
+    Settled {
+        /// When.
+        at: Instant,
+        /// Why.
+        why: String,
+    },
+}
+
+/// A question to the user, stored under `asks/`, only in the local store.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ask {
+    /// Its id.
+    pub id: MessageId,
+    /// Who asks.
+    pub by: AskedBy,
+    /// What.
+    pub what: AskKind,
+    /// Why, in the asker's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What can be chosen: id and label.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<(String, String)>,
+    /// When it was asked.
+    pub at: Instant,
+    /// Until when it can be answered. From then on it counts as refused.
+    pub until: Instant,
+    /// The process that waits for the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<Process>,
+    /// The last segment of its key.
+    pub(crate) slot: String,
+    /// How far it is.
+    pub stage: AskStage,
+}
+
+/// A question's status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskStatus {
+    /// It waits for the user.
+    Open,
+    /// The user has answered.
+    Answered,
+    /// It was answered elsewhere, or nobody has to any more.
+    Settled,
+    /// Nobody answered in time, so that it is refused.
+    Expired,
+}
+
+impl AskStatus {
+    /// The word in output and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AskStatus::Open => "open",
+            AskStatus::Answered => "answered",
+            AskStatus::Settled => "settled",
+            AskStatus::Expired => "expired",
+        }
+    }
+}
+
+/// What became of a question that somebody waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AskOutcome {
+    /// The user has answered.
+    Answered(Answer),
+    /// It was answered elsewhere, or nobody has to any more.
+    Settled,
+    /// Nobody answered in time: it is refused, not cancelled.
+    Expired,
+}
+
+impl Ask {
+    /// Its status at a time.
+    pub fn status(&self, now: Instant) -> AskStatus {
+        match &self.stage {
+            AskStage::Open if now >= self.until => AskStatus::Expired,
+            AskStage::Open => AskStatus::Open,
+            AskStage::Answered { .. } => AskStatus::Answered,
+            AskStage::Settled { .. } => AskStatus::Settled,
+        }
+    }
+
+    /// The answer, if there is one.
+    pub fn answer(&self) -> Option<&Answer> {
+        match &self.stage {
+            AskStage::Answered { answer, .. } => Some(answer),
+            AskStage::Open | AskStage::Settled { .. } => None,
+        }
+    }
+
+    /// When nothing about it could change any more.
+    pub(crate) fn over_since(&self) -> Instant {
+        match &self.stage {
+            AskStage::Open => self.until,
+            AskStage::Answered { at, .. } | AskStage::Settled { at, .. } => *at,
+        }
+    }
+
+    /// What the user can answer, in the words of the command line.
+    pub fn offers(&self) -> Vec<String> {
+        let plain: &[&str] = match &self.what {
+            AskKind::Approval(_) => &["allow", "allow-session", "refuse", "stop"],
+            AskKind::Consent(_) | AskKind::HeldLoop(_) => &["allow", "refuse"],
+            AskKind::Question(_) if self.choices.is_empty() => &["TEXT", "refuse"],
+            AskKind::Question(_) => &["refuse"],
+        };
+        let choices = self.choices.iter().map(|(id, _)| id.clone());
+        choices.chain(plain.iter().map(|word| (*word).to_owned())).collect()
+    }
+
+    /// Whether it can be answered so.
+    pub(crate) fn takes(&self, answer: &Answer) -> bool {
+        match (&self.what, answer) {
+            (_, Answer::Refuse(_))
+            | (AskKind::Approval(_), Answer::Allow | Answer::AllowForSession | Answer::Stop | Answer::Fill(_))
+            | (AskKind::Consent(_) | AskKind::HeldLoop(_), Answer::Allow) => true,
+            (_, Answer::Choose(id)) => self.choices.iter().any(|(offered, _)| offered == id),
+            (AskKind::Question(_), Answer::Fill(value)) => self.choices.is_empty() && value.is_string(),
+            (AskKind::Question(_), Answer::Allow)
+            | (
+                AskKind::Question(_) | AskKind::Consent(_) | AskKind::HeldLoop(_),
+                Answer::AllowForSession | Answer::Stop,
+            )
+            | (AskKind::Consent(_) | AskKind::HeldLoop(_), Answer::Fill(_)) => false,
+        }
+    }
+}
+
+/// An answer as one types it.
+pub fn answer_text(answer: &Answer) -> String {
+    match answer {
+        Answer::Allow => "allow".to_owned(),
+        Answer::AllowForSession => "allow-session".to_owned(),
+        Answer::Refuse(why) if why.is_empty() => "refuse".to_owned(),
+        Answer::Refuse(why) => format!("refuse {why}"),
+        Answer::Stop => "stop".to_owned(),
+        Answer::Choose(id) => id.clone(),
+        Answer::Fill(serde_json::Value::String(text)) => text.clone(),
+        Answer::Fill(value) => value.to_string(),
+    }
+}
