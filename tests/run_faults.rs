@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use test_support::{
-    Answer, Behaviour, ClaudeCode, Codex, Gemini, Model, OpenCode, Outcome, Program, Script, Stage, isolated, wait_for,
+    Answer, Behaviour, Model, Outcome, Program, Script, Stage, environment_to_start, isolated, wait_for,
 };
 
 /// Set to write what was seen into the page.
@@ -63,38 +63,8 @@ fn scene(harness: &'static str) -> Scene {
 /// Sets a harness up with a model of this script.
 fn scene_of(harness: &'static str, stage: Stage, script: Script) -> Scene {
     let model = Model::start(script);
-    let environment = match harness {
-        "claude-code" => {
-            let environment = ClaudeCode::new(&stage, &model).environment().to_vec();
-            std::fs::create_dir_all(stage.programs()).expect("the home is writable");
-            link(&ClaudeCode::program_path(), &stage, "claude");
-            environment
-        }
-        "codex" => {
-            let mut environment = Codex::new(&stage, &model).environment().to_vec();
-            // The scripted provider's key has a name that no user's has.
-            let settings = stage.home.join(".codex/config.toml");
-            let text = std::fs::read_to_string(&settings).expect("its settings");
-            std::fs::write(&settings, text.replace("SCRIPTED_KEY", "OPENAI_API_KEY")).expect("writable");
-            environment.push(("OPENAI_API_KEY".to_owned(), "opens-nothing".to_owned()));
-            environment
-        }
-        "opencode" => {
-            let environment = OpenCode::new(&stage, &model).environment().to_vec();
-            std::fs::create_dir_all(stage.programs()).expect("the home is writable");
-            link(&OpenCode::program_path(), &stage, "opencode");
-            environment
-        }
-        _ => Gemini::new(&stage, &model).environment().to_vec(),
-    };
+    let environment = environment_to_start(harness, &stage, &model);
     Scene { harness, stage, model, environment, seen: BTreeMap::new() }
-}
-
-fn link(program: &Path, stage: &Stage, name: &str) {
-    let link = stage.programs().join(name);
-    if !link.exists() {
-        std::os::unix::fs::symlink(program, link).expect("the home is writable");
-    }
 }
 
 fn says(words: &str) -> Option<Behaviour> {

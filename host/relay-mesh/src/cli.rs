@@ -169,6 +169,14 @@ commands! {
     Run(run::Args),
     /// Show runs, follow, stop and apply them
     Runs(runs::Args),
+    /// Start an agent that you and others talk with
+    Spawn(spawn::Args),
+    /// Tell an agent that you started something
+    Steer(steer::Args),
+    /// Stop the turn of an agent that you started
+    Interrupt(interrupt::Args),
+    /// End an agent that you started
+    Dismiss(dismiss::Args),
     /// Have harnesses review a change
     Review(review::Args),
     /// Let one harness implement, others review, and the first correct

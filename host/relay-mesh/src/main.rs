@@ -11,6 +11,7 @@ mod commands;
 mod compose;
 mod config;
 mod context;
+mod driven;
 mod duration;
 mod environment;
 mod errors;

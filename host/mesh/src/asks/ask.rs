@@ -8,7 +8,6 @@ use crate::asks::record::{
     LONGEST_QUESTION, MOST_CHOICES, NewAsk, SHORTEST_PATIENCE,
 };
 use crate::core::Core;
-use crate::names::MessageId;
 use crate::ports::driver::{Answer, Operation};
 use crate::ports::machine::Instant;
 use crate::storage::keys;

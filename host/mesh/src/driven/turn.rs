@@ -97,13 +97,13 @@ mod tests {
     #[test]
     fn the_final_words_are_the_last_message_whole_or_in_pieces() {
         let mut turn = Turn::default();
-        assert_eq!((turn.last_words(), turn.joined()), (None, None));
+        assert_eq!((turn.joined(), turn.last_words()), (None, None));
         turn.piece("I lo");
         turn.piece("ok");
         assert_eq!(turn.joined().as_deref(), Some("I look"));
         turn.piece("dra");
         turn.said("draft, whole");
-        assert_eq!((turn.last_words(), turn.joined()), (Some("draft, whole"), None));
+        assert_eq!((turn.joined(), turn.last_words()), (None, Some("draft, whole")));
         turn.said(" \n");
         assert_eq!(turn.last_words(), None, "nothing is no answer");
         turn.said(&"é".repeat(LONGEST_WORDS));

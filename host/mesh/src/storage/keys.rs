@@ -182,6 +182,8 @@ pub(crate) fn driven(id: DrivenId) -> Key {
 /// Held by the process that drives them.
 pub(crate) fn driving() -> Key {
     constant("driving")
+}
+
 /// Questions to the user of this machine.
 pub(crate) fn asks() -> Key {
     constant("asks")

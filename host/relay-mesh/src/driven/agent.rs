@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::DrivenFolder;
 use super::host::Host;
 use super::link::{LinkHandle, LinkNews};
-use super::questions::OpenQuestion;
+use super::questions::{AnswerQueue, OpenQuestion};
 use super::transcript::{Happening, Transcript};
 use crate::errors::{CommandError, adapters};
 use crate::runs::changes;
@@ -54,6 +54,7 @@ pub(super) struct Driving {
     pub(super) interrupting: Option<(Vec<String>, Instant)>,
     pub(super) dismissing: Option<Dismissal>,
     pub(super) questions: BTreeMap<String, OpenQuestion>,
+    pub(super) answers: AnswerQueue,
     /// The exclusive right to bring mail to its session.
     delivery: Option<(SessionRef, Box<dyn Hold>)>,
     beat: Instant,
@@ -148,6 +149,7 @@ pub(super) async fn drive(
             news = heard(&mut driving.linked) => driving.hear(news).await,
             _ = changed.changed() => Ok(()),
             waited = mail_for(&mut mail, ask.as_ref()) => waited,
+            (question, outcome) = driving.answers.next() => driving.answered(&question, outcome).await,
             () = tokio::time::sleep_until(deadline) => driving.tick().await,
         };
         if let Err(error) = outcome {
@@ -202,6 +204,7 @@ impl Driving {
             interrupting: None,
             dismissing: None,
             questions: BTreeMap::new(),
+            answers: AnswerQueue::default(),
             delivery: None,
             beat: now,
         })
@@ -303,7 +306,6 @@ impl Driving {
         by(self.rest.until.filter(|until| *until > Instant::now()));
         by(self.interrupting.as_ref().map(|(_, until)| *until));
         by(self.dismissing.as_ref().map(|dismissal| dismissal.until));
-        by(self.questions.values().map(|question| question.until).min());
         by(self.record.limits.until.map(|until| {
             Instant::now() + Duration::from_millis(until.since(self.host.open.machine.now()).max(1))
         }));
@@ -333,7 +335,7 @@ impl Driving {
                 self.change(|record| record.done(&request, Some("the turn goes on all the same".to_owned()), None)).await?;
             }
         }
-        self.questions_in_time().await
+        Ok(())
     }
 
     async fn hear(&mut self, news: LinkNews) -> Result<(), CommandError> {
@@ -412,9 +414,8 @@ impl Driving {
 
     /// Ends the agent. Nothing of it is left running when this returns.
     pub(super) async fn end(&mut self, why: &str, meant: bool, summary: Option<String>) -> Result<Step, CommandError> {
-        for id in std::mem::take(&mut self.questions).into_keys() {
-            self.withdraw(&id).await?;
-        }
+        let questions = std::mem::take(&mut self.questions);
+        self.withdraw(questions, "its agent has ended").await?;
         if let Some(linked) = &self.linked
             && let Some(session) = &linked.session
         {

@@ -135,9 +135,8 @@ impl Driving {
         self.linked = None;
         self.accounting.clear();
         self.leases.clear();
-        for id in std::mem::take(&mut self.questions).into_keys() {
-            self.withdraw(&id).await?;
-        }
+        let questions = std::mem::take(&mut self.questions);
+        self.withdraw(questions, "its program has ended").await?;
         self.note(Happening::Gone { why: why.to_owned() });
         self.turn = None;
         if let Some((requests, _)) = self.interrupting.take() {

@@ -6,6 +6,7 @@
 //! folder, with what it said and what its program wrote.
 
 mod agent;
+pub(crate) mod asking;
 pub(crate) mod begin;
 mod connect;
 pub(crate) mod folder;

@@ -273,7 +273,7 @@ impl Work<'_> {
     }
 }
 
-fn step(step: &mesh::ports::runner::StopStep) -> Step {
+pub(crate) fn step(step: &mesh::ports::runner::StopStep) -> Step {
     Step {
         signal: match step.signal {
             StopSignal::Interrupt => StepSignal::Interrupt,

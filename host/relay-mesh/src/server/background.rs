@@ -120,6 +120,18 @@ pub(crate) fn leave(arguments: &[OsString]) -> io::Result<()> {
     command.spawn().map(drop)
 }
 
+/// The same, with a log of what it warns of.
+#[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
+pub(crate) fn leave_with_log(arguments: &[OsString], log: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(log)?;
+    if file.metadata()?.len() > LOG_LENGTH {
+        file.set_len(0)?;
+    }
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    command.spawn().map(drop)
+}
+
 /// What the server has logged since its start, as one clause.
 pub(super) fn last_words(log: &Path, from: u64) -> Option<String> {
     let mut file = File::open(log).ok()?;

@@ -8,6 +8,7 @@ pub(crate) mod agents;
 pub(crate) mod carried;
 pub(crate) mod cleanup;
 pub(crate) mod commands;
+pub(crate) mod driven;
 pub(crate) mod events;
 pub(crate) mod guard;
 pub(crate) mod harness_servers;

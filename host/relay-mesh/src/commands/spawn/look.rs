@@ -1,0 +1,71 @@
+//! Looking at agents that were started: list and show.
+
+use std::time::Duration;
+
+use mesh::driven::DrivenStage;
+use mesh::ports::machine::Machine as _;
+
+use crate::compose::Open;
+use crate::context::Context;
+use crate::driven::{DrivenFolder, begin, host, transcript};
+use crate::errors::{CommandError, StreamError};
+use crate::exit::Exit;
+use crate::render::Format;
+use crate::shapes::driven::{DrivenLine, DrivenShape, transcript_text};
+use crate::signals::Stop;
+
+/// How often to look for more.
+const LOOK: Duration = Duration::from_millis(100);
+
+pub(super) async fn list(all: bool, context: &Context) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    wake_host(context, &open).await?;
+    let mut records = open.mesh.driven_agents().await?;
+    records.retain(|record| all || record.ended.is_none());
+    let agents = records
+        .iter()
+        .map(|record| DrivenLine::of(record, record.stage(|driver| open.machine.runs(driver))))
+        .collect();
+    context.printer.show(&DrivenShape { agents })?;
+    Ok(Exit::Success)
+}
+
+pub(super) async fn show(name: &str, follow: bool, context: &Context) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    let mut stop = Stop::listen().map_err(StreamError::Input)?;
+    let record = open.mesh.driven_named(name).await?;
+    let path = DrivenFolder::of(&context.settings.dir.value, record.id).transcript();
+    let mut shown = None;
+    loop {
+        let lines = transcript::read(&path);
+        // A transcript that was moved has fewer lines; those that are left come after what was shown.
+        let from = lines.iter().position(|line| Some(line) == shown.as_ref()).map_or(0, |at| at + 1);
+        for line in &lines[from..] {
+            match context.printer.format() {
+                Format::Json => context.printer.line(line)?,
+                Format::Text => context.printer.data(&transcript_text(line))?,
+            }
+        }
+        shown = lines.last().cloned().or(shown);
+        let record = open.mesh.driven(record.id).await?;
+        if !follow || record.is_none_or(|record| record.ended.is_some()) {
+            return Ok(Exit::Success);
+        }
+        tokio::select! {
+            () = stop.asked() => return Ok(Exit::Success),
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+/// Agents whose process was killed are gone on with by the next who looks.
+async fn wake_host(context: &Context, open: &Open) -> Result<(), CommandError> {
+    let rests = |record: &mesh::driven::DrivenRecord| {
+        record.stage(|driver| open.machine.runs(driver)) == DrivenStage::Resting
+    };
+    if open.mesh.driven_agents().await?.iter().any(rests) {
+        host::sweep(open).await?;
+        begin::ensure_host(context, open).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! `relay-mesh spawn`: start an agent and keep it, list those that were started, and show what one did.
+
+mod look;
+mod start;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mesh::names::AgentName;
+use mesh::ports::runner::Reach;
+
+use crate::command::CommandSpec;
+use crate::commands::run::span;
+use crate::context::Context;
+use crate::driven::host;
+use crate::errors::{CommandError, StreamError};
+use crate::exit::Exit;
+use crate::signals::Stop;
+
+/// Start an agent that you and others talk with
+#[derive(clap::Args, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+    relay-mesh spawn codex 'look for flaky tests, and tell me which'\n  \
+    relay-mesh spawn claude-code --name fixer --reach edit --worktree 'mend what alice reports'\n  \
+    relay-mesh spawn gemini-cli --name reader --for 2h\n  \
+    relay-mesh spawn list\n\n\
+    It goes on after this command: mail to it begins turns, `relay-mesh steer NAME TEXT` tells it something, \
+    `relay-mesh spawn show NAME` shows what it does, `relay-mesh dismiss NAME` ends it. The final words of a turn that one \
+    agent's mail began go back to that agent."
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    start: Start,
+}
+
+#[derive(clap::Args, Debug)]
+struct Start {
+    /// The harness: claude-code, codex, opencode, gemini-cli, or one of an adapter of yours
+    #[arg(value_name = "HARNESS")]
+    harness: Option<String>,
+    /// Its first prompt; `-` takes it from standard input [default: it waits for mail]
+    #[arg(value_name = "PROMPT")]
+    prompt: Option<String>,
+    /// Its name in the mesh [default: as in codex-1]
+    #[arg(long, value_name = "NAME")]
+    name: Option<AgentName>,
+    /// The same as PROMPT
+    #[arg(long, value_name = "PROMPT", conflicts_with = "prompt")]
+    task: Option<String>,
+    /// The folder to work in [default: this one]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// Work in a new git worktree
+    #[arg(long)]
+    worktree: bool,
+    /// The model, in the harness's own spelling
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// What it is there for, as a text for its whole session
+    #[arg(long, value_name = "TEXT")]
+    role: Option<String>,
+    /// What it may change: nothing (look), files (edit), what the harness's rules allow (work), anything (unguarded)
+    #[arg(long, value_name = "REACH", default_value = "look")]
+    reach: Reach,
+    /// Refuse what it asks for beyond that, instead of asking you
+    #[arg(long)]
+    never_ask: bool,
+    /// The most turns; then it is ended
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    budget_turns: Option<u32>,
+    /// The most tokens that its model reads and writes, where its harness tells them; then it is ended
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    budget_tokens: Option<u64>,
+    /// How long it lives, in seconds or as in `2h`
+    #[arg(long = "for", value_name = "TIME", value_parser = span)]
+    lives: Option<Duration>,
+    /// Wait for what its first turn comes to, and print that
+    #[arg(long)]
+    wait: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Verb {
+    /// Show the agents that were started
+    #[command(after_help = "Example:\n  relay-mesh spawn list --all")]
+    List {
+        /// Also those that have ended
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show what an agent was told, did and said
+    #[command(after_help = "Examples:\n  relay-mesh spawn show fixer\n  relay-mesh spawn show fixer --follow")]
+    Show {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Go on until it has ended
+        #[arg(long)]
+        follow: bool,
+    },
+    /// Drive the agents of the data folder
+    #[command(hide = true)]
+    Work,
+}
+
+impl CommandSpec for Args {
+    async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        match self.verb {
+            None => start::run(self.start, context).await,
+            Some(Verb::List { all }) => look::list(all, context).await,
+            Some(Verb::Show { name, follow }) => look::show(&name, follow, context).await,
+            Some(Verb::Work) => {
+                // It fails only if this process already leads a session, which is as good.
+                let _new_session = rustix::process::setsid();
+                let mut stop = Stop::listen().map_err(StreamError::Input)?;
+                host::run(context, &mut stop).await?;
+                Ok(Exit::Success)
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! `relay-mesh spawn HARNESS`: begin an agent.
+
+use mesh::driven::{DrivenLimits, LONGEST_REQUEST, RequestOutcome};
+use mesh::ports::driver::Approvals;
+use mesh::ports::machine::Machine as _;
+use mesh::ports::runner::Extensions;
+
+use super::Start;
+use crate::commands::input;
+use crate::context::Context;
+use crate::driven::begin::{self, SpawnRequest, Spawned};
+use crate::errors::{CommandError, Failure};
+use crate::exit::Exit;
+use crate::runs::{Place, Runs, begin::existing, permission};
+use crate::shapes::driven::SpawnedShape;
+
+pub(super) async fn run(start: Start, context: &Context) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    let evidence = permission::evidence(context, &open, &Runs::of(&context.settings.dir.value)).await?;
+    if !evidence.is_user() {
+        return Err(Failure {
+            what: "an agent may start no agents: this shell belongs to one".to_owned(),
+            hint: Some("ask your user to run it in a terminal of their own".to_owned()),
+            exit: Exit::Refused,
+            source: None,
+        }
+        .into());
+    }
+    let waits = start.wait;
+    let request = request(start, context, open.machine.now())?;
+    if waits && request.text.trim().is_empty() {
+        return Err(CommandError::usage("there is nothing to wait for", "`--wait` is for an agent with a first prompt"));
+    }
+    let Spawned { record, notes } = begin::begin(context, &open, request).await?;
+    for note in &notes {
+        context.printer.say(note);
+    }
+    let first = record.requests.first().map(|request| request.id.clone());
+    if !waits {
+        context.printer.show(&SpawnedShape::of(&record, None))?;
+        return Ok(Exit::Success);
+    }
+    let (record, failed) = first_turn(&open, record, first).await?;
+    context.printer.show(&SpawnedShape::of(&record, record.last_words.clone()))?;
+    Ok(if failed { Exit::Failure } else { Exit::Success })
+}
+
+/// Waits until the first turn has ended. Returns whether it came to nothing.
+async fn first_turn(
+    open: &crate::compose::Open,
+    record: mesh::driven::DrivenRecord,
+    first: Option<String>,
+) -> Result<(mesh::driven::DrivenRecord, bool), CommandError> {
+    if let Some(first) = first {
+        let RequestOutcome { failed: Some(why), .. } = open.mesh.request_outcome(record.id, &first).await? else {
+            let mut changes = open.mesh.watch_driven().await?;
+            loop {
+                let found = open.mesh.driven(record.id).await?.unwrap_or_else(|| record.clone());
+                if found.spent.turns > 0 || found.ended.is_some() {
+                    let failed = found.last_words.is_none();
+                    return Ok((found, failed));
+                }
+                changes.changed().await?;
+            }
+        };
+        return Err(Failure {
+            what: format!("its first prompt was not taken: {why}"),
+            hint: Some(format!("`relay-mesh spawn show {}` shows more", record.agent.name)),
+            exit: Exit::Failure,
+            source: None,
+        }
+        .into());
+    }
+    Ok((record, false))
+}
+
+fn request(
+    start: Start,
+    context: &Context,
+    now: mesh::ports::machine::Instant,
+) -> Result<SpawnRequest, CommandError> {
+    let Some(harness) = start.harness else {
+        return Err(CommandError::usage(
+            "the harness is missing",
+            "as in `relay-mesh spawn codex 'look for flaky tests'`; `relay-mesh harnesses` shows which are here",
+        ));
+    };
+    let text = match start.prompt.or(start.task).as_deref() {
+        Some("-") => input::text(LONGEST_REQUEST)?,
+        Some(text) => text.to_owned(),
+        None => String::new(),
+    };
+    if text.len() > LONGEST_REQUEST {
+        return Err(CommandError::usage("the prompt is too long", "put what is long into a file, and name that"));
+    }
+    let folder = start.cwd.map_or_else(|| context.workdir.clone(), |cwd| context.workdir.join(cwd));
+    let lives = start.lives.map(|lives| u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
+    Ok(SpawnRequest {
+        harness,
+        name: start.name,
+        text,
+        folder: existing(&folder)?,
+        place: if start.worktree { Place::Worktree } else { Place::Here },
+        reach: start.reach,
+        approvals: if start.never_ask { Approvals::Refuse } else { Approvals::Ask },
+        extensions: Extensions::Mesh,
+        model: start.model,
+        role: start.role,
+        limits: DrivenLimits {
+            until: lives.map(|lives| now.plus(lives)),
+            turns: start.budget_turns,
+            tokens: start.budget_tokens,
+        },
+        by: None,
+    })
+}

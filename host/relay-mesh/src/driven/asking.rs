@@ -1,0 +1,131 @@
+//! Asking something of a driven agent from a command, and waiting until it is done.
+
+use std::time::Duration;
+
+use mesh::driven::{DrivenError, RequestKind, RequestOutcome};
+use mesh::names::AgentName;
+
+use super::{begin, host};
+use crate::context::Context;
+use crate::errors::{CommandError, Failure};
+use crate::exit::Exit;
+use crate::runs::{Runs, permission};
+use crate::shapes::driven::RequestShape;
+
+/// How long to wait until it is done. It is kept longer than that.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// How often to look whether a process drives the agents.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What is asked.
+pub(crate) struct Asked<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) kind: RequestKind,
+    /// What is said when it is done.
+    pub(crate) done: &'static str,
+    pub(crate) waits: bool,
+}
+
+/// Asks it as the user. Below a harness it is refused.
+pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    let evidence = permission::evidence(context, &open, &Runs::of(&context.settings.dir.value)).await?;
+    if !evidence.is_user() {
+        return Err(Failure {
+            what: "only the user tells an agent that they started what to do: this shell belongs to an agent".to_owned(),
+            hint: Some(format!("write to it: `relay-mesh send {} TEXT --priority urgent`", asked.name)),
+            exit: Exit::Refused,
+            source: None,
+        }
+        .into());
+    }
+    let by: Option<&AgentName> = None;
+    let dismisses = matches!(asked.kind, RequestKind::Dismiss { .. });
+    let (record, request) = open.mesh.ask_driven(asked.name, asked.kind, by).await?;
+    host::sweep(&open).await?;
+    let outcome = async {
+        let waiting = open.mesh.request_outcome(record.id, &request.id);
+        tokio::pin!(waiting);
+        loop {
+            begin::ensure_host(context, &open).await?;
+            tokio::select! {
+                outcome = &mut waiting => break outcome.map_err(CommandError::from),
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    };
+    let outcome = match tokio::time::timeout(PATIENCE, outcome).await {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(error)) => {
+            // It may have ended by itself meanwhile, which is what was wanted.
+            let ended = open.mesh.driven(record.id).await?.is_some_and(|record| record.ended.is_some());
+            if !(dismisses && ended) {
+                return Err(error);
+            }
+            RequestOutcome { id: request.id.clone(), failed: None, note: None }
+        }
+        Err(_) if !asked.waits => RequestOutcome { id: request.id.clone(), failed: None, note: None },
+        Err(_) => {
+            return Err(Failure {
+                what: format!("`{}` has not taken it within {} s", asked.name, PATIENCE.as_secs()),
+                hint: Some(format!("it is kept; `relay-mesh spawn show {}` shows what the agent does", asked.name)),
+                exit: Exit::TimedOut,
+                source: None,
+            }
+            .into());
+        }
+    };
+    if let Some(why) = outcome.failed {
+        return Err(Failure {
+            what: format!("`{}` did not do it: {why}", asked.name),
+            hint: Some(format!("`relay-mesh spawn show {}` shows what the agent does", asked.name)),
+            exit: Exit::Failure,
+            source: None,
+        }
+        .into());
+    }
+    context.printer.show(&RequestShape::of(&record, asked.done, outcome.note))?;
+    Ok(Exit::Success)
+}
+
+impl crate::errors::Explain for DrivenError {
+    fn exit(&self) -> Exit {
+        match self {
+            DrivenError::Taken(_) => Exit::Held,
+            DrivenError::Unknown(_) | DrivenError::Ended { .. } => Exit::NotFound,
+            DrivenError::Store(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            DrivenError::Taken(_) => Some("give it another by `--name NAME`".to_owned()),
+            DrivenError::Unknown(_) => {
+                Some("`relay-mesh spawn list` shows the agents that you started; others belong to sessions".to_owned())
+            }
+            DrivenError::Ended { name, .. } => Some(format!("`relay-mesh spawn show {name}` shows what it did")),
+            DrivenError::Store(error) => error.hint(),
+        }
+    }
+}
+
+impl crate::errors::Explain for mesh::driven::RequestError {
+    fn exit(&self) -> Exit {
+        use mesh::driven::RequestError::{Agent, Empty, TooLong, TooMany};
+        match self {
+            Agent(error) => error.exit(),
+            Empty | TooLong { .. } => Exit::Usage,
+            TooMany(_) => Exit::Held,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        use mesh::driven::RequestError::{Agent, Empty, TooLong, TooMany};
+        match self {
+            Agent(error) => error.hint(),
+            Empty => Some("say something".to_owned()),
+            TooLong { .. } => Some("put what is long into a file, and name that".to_owned()),
+            TooMany(name) => Some(format!("`relay-mesh spawn show {name}` shows why it does not go on")),
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Beginning a driven agent: everything that can be refused is refused here, before anything is started.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mesh::driven::{DrivenError, DrivenId, DrivenLimits, DrivenRecord, Request, RequestKind, Spent, guidance};
+use mesh::names::AgentName;
+use mesh::ports::driver::{Approvals, DrivenAgent};
+use mesh::ports::harness::{Harness, HarnessError};
+use mesh::ports::machine::Machine as _;
+use mesh::ports::runner::{Extensions, Reach};
+use mesh::runs::{RunId, Workplace, agent_label};
+
+use super::DrivenFolder;
+use super::agent::{profile, session_of};
+use crate::compose::Open;
+use crate::context::Context;
+use crate::errors::{CommandError, Failure, adapters};
+use crate::exit::Exit;
+use crate::retention::daily;
+use crate::runs::begin::full_name;
+use crate::runs::{Place, changes};
+use crate::server::background;
+
+/// How long a harness may take until it has begun a session.
+const BEGINS: Duration = Duration::from_secs(150);
+/// How often to look whether a process drives the agents.
+const LOOK: Duration = Duration::from_millis(500);
+/// The longest first line of a prompt that is kept as what the agent is about, in characters.
+const ABOUT: usize = 200;
+/// The log of the process that drives them.
+const LOG: &str = "drive.log";
+
+/// An agent as it is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct SpawnRequest {
+    pub(crate) harness: String,
+    pub(crate) name: Option<AgentName>,
+    /// Its first prompt; empty if it only waits for mail.
+    pub(crate) text: String,
+    /// Absolute, without symlinks.
+    pub(crate) folder: PathBuf,
+    pub(crate) place: Place,
+    pub(crate) reach: Reach,
+    pub(crate) approvals: Approvals,
+    pub(crate) extensions: Extensions,
+    pub(crate) model: Option<String>,
+    pub(crate) role: Option<String>,
+    pub(crate) limits: DrivenLimits,
+    /// Who asks; none if the user does.
+    pub(crate) by: Option<AgentName>,
+}
+
+/// An agent that has begun, and what its user should know.
+#[derive(Debug)]
+pub(crate) struct Spawned {
+    pub(crate) record: DrivenRecord,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Begins an agent, and returns once its harness has a session. If it is refused, nothing of it is left.
+pub(crate) async fn begin(context: &Context, open: &Open, request: SpawnRequest) -> Result<Spawned, CommandError> {
+    let name = full_name(&request.harness);
+    let found = open.mesh.harnesses().get(name).await.map_err(|error| adapters::failed(name, error))?;
+    let harness = found.ok_or_else(|| adapters::unknown(&request.harness, open.mesh.harnesses().as_ref()))?;
+    let id = open.mesh.new_driven_id();
+    let folder = DrivenFolder::of(&context.settings.dir.value, id);
+    folder.create().map_err(|source| unwritable(&folder.root, source))?;
+    let mut workplace = Workplace::Here { top: None };
+    let begun = set_up(context, open, harness.as_ref(), &folder, (id, &request), &mut workplace).await;
+    let started = match begun {
+        Ok((record, notes)) => match started(context, open, record.id).await {
+            Ok(record) => return Ok(Spawned { record, notes }),
+            Err(error) => Err(error),
+        },
+        Err(error) => {
+            changes::remove_if_clean(&changes::git(context), &workplace).await;
+            Err(error)
+        }
+    };
+    if let Err(error) = folder.delete() {
+        tracing::warn!(%error, "the folder of an agent that was not begun stays");
+    }
+    started
+}
+
+async fn set_up(
+    context: &Context,
+    open: &Open,
+    harness: &dyn Harness,
+    folder: &DrivenFolder,
+    (id, request): (DrivenId, &SpawnRequest),
+    made: &mut Workplace,
+) -> Result<(DrivenRecord, Vec<String>), CommandError> {
+    let label = harness.about().harness.clone();
+    let failed = |error: HarnessError| CommandError::from(adapters::failed(&label, error));
+    let driver = harness.driver().map_err(failed)?;
+    let name = free_name(open, request, &label).await?;
+    let (workplace, cwd, mut notes) = workplace(context, request, folder, id).await?;
+    *made = workplace.clone();
+    let agent = DrivenAgent {
+        name: name.to_string(),
+        folder: cwd,
+        model: request.model.clone(),
+        guidance: guidance(&name, request.by.as_ref(), request.role.as_deref()),
+        reach: request.reach,
+        approvals: request.approvals,
+        extensions: request.extensions,
+        id: open.mesh.new_uuid(),
+    };
+    let offered = driver.connections(&agent, None, &folder.files()).await.map_err(failed)?;
+    let Some(connection) = offered.into_iter().next() else {
+        return Err(failed(HarnessError::Unsupported("its adapter offers no way of driving it".to_owned())));
+    };
+    notes.extend(connection.launch.without.iter().map(|clause| format!("{label} has {clause}")));
+    let now = open.machine.now();
+    let first = (!request.text.trim().is_empty()).then(|| Request {
+        id: open.mesh.new_uuid(),
+        kind: RequestKind::Prompt { text: request.text.clone() },
+        by: request.by.clone(),
+        at: now,
+        may_repeat: false,
+    });
+    let record = DrivenRecord {
+        id,
+        harness: label.clone(),
+        by: request.by.clone(),
+        parent: None,
+        root: id,
+        depth: 1,
+        asked_folder: request.folder.clone(),
+        workplace,
+        agent,
+        about: request.text.lines().next().unwrap_or_default().chars().take(ABOUT).collect(),
+        limits: request.limits,
+        spent: Spent::default(),
+        session: None,
+        connection: Some(connection.name.clone()),
+        program: connection.launch.command.first().cloned(),
+        environment: connection.launch.environment,
+        mark: None,
+        driver: None,
+        given: Vec::new(),
+        requests: first.into_iter().collect(),
+        outcomes: Vec::new(),
+        last_words: None,
+        reported: false,
+        started: now,
+        ended: None,
+    };
+    // It is an agent from now on, so that mail may wait for it before its harness has begun.
+    let own = std::process::id();
+    let joined = open.mesh.driven_joins(session_of(&record), own, name.clone(), profile(&record)).await?;
+    if joined.agent() != Some(&name) {
+        open.mesh.run_leaves(&session_of(&record)).await?;
+        return Err(taken(&name));
+    }
+    if let Err(error) = open.mesh.begin_driven(&record).await {
+        open.mesh.run_leaves(&session_of(&record)).await?;
+        return Err(error.into());
+    }
+    Ok((record, notes))
+}
+
+/// The name that was asked for, if nobody has it; else the first of the harness's that is free.
+async fn free_name(open: &Open, request: &SpawnRequest, harness: &str) -> Result<AgentName, CommandError> {
+    let is_free = async |name: &AgentName| -> Result<bool, CommandError> {
+        Ok(match open.mesh.agent(name).await? {
+            Some(agent) => agent.presence == mesh::agents::Presence::Offline,
+            None => true,
+        })
+    };
+    if let Some(name) = &request.name {
+        return if is_free(name).await? { Ok(name.clone()) } else { Err(taken(name)) };
+    }
+    let label = agent_label(harness);
+    for number in 1..=99 {
+        let name: AgentName = format!("{label}-{number}").parse()?;
+        let known = open.mesh.agent(&name).await?;
+        if known.is_none() {
+            return Ok(name);
+        }
+    }
+    Err(CommandError::usage("every name for it is taken", "give it one by `--name NAME`"))
+}
+
+fn taken(name: &AgentName) -> CommandError {
+    Failure {
+        what: format!("the name `{name}` belongs to an agent that is here"),
+        hint: Some("give it another by `--name NAME`; `relay-mesh agents` shows who is here".to_owned()),
+        exit: Exit::Held,
+        source: None,
+    }
+    .into()
+}
+
+async fn workplace(
+    context: &Context,
+    request: &SpawnRequest,
+    folder: &DrivenFolder,
+    id: DrivenId,
+) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
+    let git = changes::git(context);
+    match request.place {
+        Place::Worktree => changes::worktree(&git, &request.folder, &folder.worktree(), RunId(id.0)).await,
+        Place::Usual | Place::Here | Place::Given => {
+            let top = git.top(&request.folder).await.ok();
+            Ok((Workplace::Here { top }, request.folder.clone(), Vec::new()))
+        }
+    }
+}
+
+/// Returns once a process drives the agent and its harness has a session, or the reason why it has none.
+async fn started(context: &Context, open: &Open, id: DrivenId) -> Result<DrivenRecord, CommandError> {
+    let deadline = tokio::time::Instant::now() + BEGINS;
+    // Watch before reading, so that no change is missed in between.
+    let mut changes = open.mesh.watch_driven().await?;
+    loop {
+        let Some(record) = open.mesh.driven(id).await? else {
+            return Err(DrivenError::Unknown(id.to_string()).into());
+        };
+        if let Some(end) = &record.ended {
+            return Err(Failure {
+                what: format!("`{}` did not begin: {}", record.agent.name, end.why),
+                hint: Some(format!("start {} by hand to see whether it works and is signed in", record.harness)),
+                exit: Exit::Failure,
+                source: None,
+            }
+            .into());
+        }
+        if record.session.is_some() {
+            return Ok(record);
+        }
+        if tokio::time::Instant::now() > deadline {
+            return Err(Failure {
+                what: format!("`{}` has no session after {} s", record.agent.name, BEGINS.as_secs()),
+                hint: Some(format!("`relay-mesh dismiss {}` ends it", record.agent.name)),
+                exit: Exit::TimedOut,
+                source: None,
+            }
+            .into());
+        }
+        ensure_host(context, open).await?;
+        tokio::select! {
+            changed = changes.changed() => changed?,
+            () = tokio::time::sleep(LOOK) => {}
+        }
+    }
+}
+
+/// Starts the process that drives the agents, unless one does.
+pub(crate) async fn ensure_host(context: &Context, open: &Open) -> Result<(), CommandError> {
+    let Some(free) = open.mesh.hold_driving().await? else { return Ok(()) };
+    drop(free);
+    let mut arguments: Vec<OsString> = ["spawn".into(), "work".into()].to_vec();
+    arguments.extend(daily::stores(&context.settings));
+    let log = context.settings.dir.value.join(LOG);
+    background::leave_with_log(&arguments, &log).map_err(|source| Failure {
+        what: "the process that drives agents could not be started".to_owned(),
+        hint: Some("the system may be out of processes or memory: see `ulimit -a`".to_owned()),
+        exit: Exit::Failure,
+        source: Some(Box::new(source)),
+    })?;
+    Ok(())
+}
+
+fn unwritable(path: &Path, source: std::io::Error) -> CommandError {
+    Failure {
+        what: format!("`{}` could not be made", path.display()),
+        hint: Some("see whether the disk is full and the data folder is yours".to_owned()),
+        exit: Exit::Store,
+        source: Some(Box::new(source)),
+    }
+    .into()
+}

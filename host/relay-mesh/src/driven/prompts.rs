@@ -1,0 +1,323 @@
+//! Giving an agent its prompts, and what became of each. An entry in the ledger comes before the frames.
+
+use std::time::Duration;
+
+use mesh::driven::{Given, GivenContent, Request, RequestKind, Settled, Turn, settle};
+use mesh::messages::receipt::DeliveryStatus;
+use mesh::names::{AgentName, MessageId};
+use mesh::ports::driver::{Action, Prompt, PromptStatus};
+use mesh::ports::harness::HarnessError;
+use mesh::ports::machine::Machine as _;
+use mesh::sessions::Activity;
+use tokio::time::Instant;
+
+use super::agent::{Driving, RunningTurn, Step};
+use super::transcript::Happening;
+use crate::errors::CommandError;
+
+/// Milliseconds before what was lost or refused is given again for the first time.
+const AGAIN: u64 = 250;
+/// How long a turn may take to stop.
+const STOPS: Duration = Duration::from_secs(15);
+
+/// Whether a prompt begins a turn or joins one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Begins,
+    Joins,
+}
+
+impl Driving {
+    /// Begins a turn with what waits, if anything does: requests first, then mail.
+    pub(super) async fn prompt(&mut self) -> Result<(), CommandError> {
+        let waits = self.record.requests.iter().find(|request| request.text().is_some()).cloned();
+        if let Some(request) = waits {
+            return self.give_request(&request, How::Begins).await;
+        }
+        self.give_mail(Activity::Idle, How::Begins).await
+    }
+
+    /// Gives the running turn what may join it.
+    pub(super) async fn steer(&mut self) -> Result<(), CommandError> {
+        let takes = self.linked.as_ref().is_some_and(|linked| linked.handle.able.steer);
+        if !takes || !self.turn.as_ref().is_some_and(|turn| turn.started) || !self.questions.is_empty() {
+            return Ok(());
+        }
+        let is_given = |request: &Request| self.record.given.iter().any(|given| given.prompt == request.id);
+        let steers = |request: &&Request| matches!(request.kind, RequestKind::Steer { .. }) && !is_given(request);
+        if let Some(request) = self.record.requests.iter().find(steers).cloned() {
+            return self.give_request(&request, How::Joins).await;
+        }
+        self.give_mail(Activity::Busy, How::Joins).await
+    }
+
+    async fn give_request(&mut self, request: &Request, how: How) -> Result<(), CommandError> {
+        let Some(text) = request.text() else { return Ok(()) };
+        let by_user = request.by.is_none();
+        if by_user {
+            self.host.open.mesh.user_spoke(&self.name).await?;
+        }
+        self.note(Happening::Told { from: request.by.as_ref().map(ToString::to_string), text: text.clone() });
+        let prompt = Prompt { id: request.id.clone(), text, by_user };
+        self.give(prompt, GivenContent::Request, how, Vec::new()).await
+    }
+
+    async fn give_mail(&mut self, activity: Activity, how: How) -> Result<(), CommandError> {
+        let Some(route) = self.linked.as_ref().map(super::agent::Linked::route) else { return Ok(()) };
+        let Some(mail) = self.host.open.mesh.take_turn_mail(&self.name, activity).await? else { return Ok(()) };
+        let ids = mail.lease.messages.clone();
+        let content = GivenContent::Mail { messages: ids.clone(), lease: mail.lease.id().to_owned() };
+        let prompt = Prompt { id: self.host.open.mesh.new_uuid(), text: mail.text, by_user: false };
+        self.note(Happening::Told { from: Some(mail.from.to_string()), text: prompt.text.clone() });
+        let begun_by = ids.iter().map(|id| (*id, mail.from.clone())).collect();
+        self.leases.insert(prompt.id.clone(), mail.lease.clone());
+        self.renew = self.renew.max(Instant::now() + Duration::from_millis(self.host.open.mesh.lease_time() / 2));
+        self.give(prompt, content, how, begun_by).await?;
+        // After the frames: the turn begins that much sooner, and a process that is killed in between has the ledger.
+        Ok(self.host.open.mesh.confirm(&mail.lease, DeliveryStatus::Notified, &route, None).await?)
+    }
+
+    /// Gives a text of the host's own.
+    pub(super) async fn give_own(&mut self, text: &str) -> Result<(), CommandError> {
+        let prompt = Prompt { id: self.host.open.mesh.new_uuid(), text: text.to_owned(), by_user: true };
+        self.give(prompt, GivenContent::Own, How::Begins, Vec::new()).await
+    }
+
+    async fn give(
+        &mut self,
+        prompt: Prompt,
+        content: GivenContent,
+        how: How,
+        begun_by: Vec<(MessageId, AgentName)>,
+    ) -> Result<(), CommandError> {
+        let given =
+            Given { prompt: prompt.id.clone(), content, at: self.host.open.machine.now(), status: None };
+        self.change(|record| record.given.push(given.clone())).await?;
+        let Some((handle, session)) =
+            self.linked.as_ref().and_then(|linked| Some((linked.handle.clone(), linked.session.clone()?)))
+        else {
+            return Ok(());
+        };
+        match how {
+            How::Begins => {
+                let mut turn = RunningTurn::of(Turn::of(prompt.id.clone(), begun_by));
+                if let Some((to, _)) = turn.turn.reply_to() {
+                    let to = to.clone();
+                    let end = self.host.open.mesh.inbox_end(&to).await.unwrap_or_default();
+                    turn.inboxes.push((to, end));
+                }
+                self.turn = Some(turn);
+                handle.act(Action::Prompt(session, prompt));
+                self.does(Activity::Busy).await
+            }
+            How::Joins => {
+                if let Some(running) = &mut self.turn {
+                    running.turn.prompts.push(prompt.id.clone());
+                }
+                handle.act(Action::Steer(session, prompt));
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes how far a prompt is, and what follows from it. `broke` if the harness was asked after a break.
+    pub(super) async fn settle(&mut self, id: &str, status: PromptStatus, broke: bool) -> Result<(), CommandError> {
+        let Some(given) = self.record.given.iter().find(|given| given.prompt == id).cloned() else { return Ok(()) };
+        let (route, once) = match &self.linked {
+            Some(linked) => (linked.route(), linked.handle.able.once),
+            None => return Ok(()),
+        };
+        match settle(status, broke, once) {
+            Settled::Open => self.taken(&given, &route).await?,
+            Settled::Shown => self.shown(&given, status, broke, &route).await?,
+            Settled::Lost => self.back(&given, Settled::Lost).await?,
+            Settled::Unknown => self.back(&given, Settled::Unknown).await?,
+        }
+        let is_over = matches!(status, PromptStatus::Answered | PromptStatus::Lost | PromptStatus::Unknown);
+        // A prompt that gets no turn ends the wait for one.
+        if is_over && self.turn.as_ref().is_some_and(|turn| !turn.started && turn.turn.prompts == [id]) {
+            self.turn = None;
+            self.does(Activity::Idle).await?;
+        }
+        Ok(())
+    }
+
+    async fn taken(&mut self, given: &Given, route: &str) -> Result<(), CommandError> {
+        if given.status.is_some() {
+            return Ok(());
+        }
+        if let Some(lease) = self.leases.remove(&given.prompt) {
+            self.host.open.mesh.turn_mail_taken(&lease, &self.session, route).await?;
+        }
+        let id = given.prompt.clone();
+        self.change(|record| set_status(&mut record.given, &id, PromptStatus::Accepted)).await
+    }
+
+    async fn shown(
+        &mut self,
+        given: &Given,
+        status: PromptStatus,
+        broke: bool,
+        route: &str,
+    ) -> Result<(), CommandError> {
+        let id = given.prompt.clone();
+        if given.status != Some(PromptStatus::Shown) {
+            if let Some(lease) = self.leases.remove(&id) {
+                // The chain of messages that it works on now.
+                self.host.open.mesh.turn_mail_taken(&lease, &self.session, route).await?;
+            }
+            if let GivenContent::Mail { messages, .. } = &given.content {
+                self.host.open.mesh.turn_mail_shown(&self.name, messages, route, &id).await?;
+            }
+        }
+        let content = given.content.clone();
+        // Without a turn of ours that ends, this is all that comes.
+        let is_over = broke || (status == PromptStatus::Answered && self.turn.is_none());
+        self.change(|record| {
+            if content == GivenContent::Request {
+                record.done(&id, None, None);
+            }
+            match is_over {
+                true => record.given.retain(|given| given.prompt != id),
+                false => set_status(&mut record.given, &id, PromptStatus::Shown),
+            }
+        })
+        .await?;
+        if broke {
+            self.tell_of_cut(given, "its turn was cut off").await;
+        }
+        Ok(())
+    }
+
+    /// Puts back what was lost, or of which nobody knows.
+    async fn back(&mut self, given: &Given, how: Settled) -> Result<(), CommandError> {
+        let id = given.prompt.clone();
+        self.leases.remove(&id);
+        let passed_on = how == Settled::Unknown;
+        if let GivenContent::Mail { messages, lease } = &given.content {
+            let reason = match passed_on {
+                true => "it is not known whether its harness has shown it",
+                false => "its harness did not show it",
+            };
+            self.host.open.mesh.turn_mail_back(&self.name, (messages, lease), passed_on, reason).await?;
+        }
+        self.change(|record| {
+            record.given.retain(|given| given.prompt != id);
+            for request in record.requests.iter_mut().filter(|request| request.id == id) {
+                request.may_repeat |= passed_on;
+            }
+        })
+        .await?;
+        self.rest.failures += 1;
+        self.rest_for(AGAIN);
+        Ok(())
+    }
+
+    /// The last action about this did nothing.
+    pub(super) async fn refused(&mut self, what: &str, error: HarnessError) -> Result<(), CommandError> {
+        if self.answer_refused(what, &error) {
+            return Ok(());
+        }
+        let given = self.record.given.iter().find(|given| given.prompt == what).cloned();
+        let Some(given) = given else {
+            if self.is_open() {
+                self.note(Happening::Note { text: format!("it refused something: {error}") });
+                return Ok(());
+            }
+            // The session could not be begun, or continued.
+            let why = error.to_string();
+            return self.gone_at_opening(&why).await;
+        };
+        let joined = self.turn.as_mut().is_some_and(|running| {
+            let before = running.turn.prompts.len();
+            running.turn.prompts.retain(|prompt| prompt != what);
+            running.turn.prompts.len() != before && !running.turn.prompts.is_empty()
+        });
+        if !joined {
+            self.turn = None;
+            self.does(Activity::Idle).await?;
+        }
+        match error {
+            // It begins a turn of its own once this one has ended.
+            HarnessError::Busy(_) | HarnessError::Unsupported(_) if joined => {
+                self.back(&given, Settled::Lost).await?;
+                self.change(|record| as_prompt(&mut record.requests, what)).await
+            }
+            HarnessError::Busy(rest) => {
+                self.back(&given, Settled::Lost).await?;
+                self.rest_for(u64::from(rest).max(AGAIN));
+                Ok(())
+            }
+            error => {
+                self.note(Happening::Note { text: format!("it did not take a prompt: {error}") });
+                self.back(&given, Settled::Lost).await?;
+                let why = error.to_string();
+                self.change(|record| record.done(what, Some(why.clone()), None)).await
+            }
+        }
+    }
+
+    async fn gone_at_opening(&mut self, why: &str) -> Result<(), CommandError> {
+        if let Some(linked) = self.linked.take() {
+            let (gone, _) = tokio::sync::oneshot::channel();
+            linked.handle.leave(None, gone);
+        }
+        self.failed(why).await.map(|_| ())
+    }
+
+    /// Stops the running turn for these requests.
+    pub(super) fn interrupt(&mut self, requests: Vec<String>) {
+        if let Some(linked) = &self.linked
+            && let Some(session) = &linked.session
+        {
+            linked.handle.act(Action::Interrupt(session.clone()));
+        }
+        self.interrupting = Some((requests, Instant::now() + STOPS));
+    }
+
+    /// Takes what is to stop the running turn.
+    pub(super) async fn take_interrupts(&mut self) -> Result<(), CommandError> {
+        let is_one = |request: &&Request| request.kind == RequestKind::Interrupt;
+        let wanted: Vec<String> =
+            self.record.requests.iter().filter(is_one).map(|request| request.id.clone()).collect();
+        if wanted.is_empty() || self.interrupting.as_ref().is_some_and(|(known, _)| *known == wanted) {
+            return Ok(());
+        }
+        let able = self.linked.as_ref().is_some_and(|linked| linked.handle.able.interrupt);
+        let failed = match (&self.turn, able) {
+            (Some(_), true) => {
+                self.interrupt(wanted);
+                return Ok(());
+            }
+            (Some(_), false) => "its harness cannot stop a turn",
+            (None, _) => "no turn runs",
+        };
+        self.change(|record| wanted.iter().for_each(|id| record.done(id, Some(failed.to_owned()), None))).await
+    }
+
+    /// Takes what is to end the agent.
+    pub(super) async fn take_dismissal(&mut self) -> Result<Step, CommandError> {
+        self.begin_dismissal().await?;
+        let Some(dismissal) = &self.dismissing else { return Ok(Step::On) };
+        let is_late = Instant::now() >= dismissal.until;
+        if self.turn.is_some() && !is_late {
+            return Ok(Step::On);
+        }
+        self.go_on_dismissing(is_late).await
+    }
+}
+
+fn set_status(given: &mut [Given], id: &str, status: PromptStatus) {
+    for given in given.iter_mut().filter(|given| given.prompt == id) {
+        given.status = Some(status);
+    }
+}
+
+/// What could not join a turn begins one.
+fn as_prompt(requests: &mut [Request], id: &str) {
+    for request in requests.iter_mut().filter(|request| request.id == id) {
+        if let RequestKind::Steer { text } = &mut request.kind {
+            request.kind = RequestKind::Prompt { text: std::mem::take(text) };
+        }
+    }
+}
