@@ -1,80 +1,12 @@
 //! `relay-mesh spawn`, with the real clients and scripted models: an agent is started, talks with its user and with other
 //! agents, and is dismissed; whoever is killed, no prompt is lost or repeated unmarked, and no process is left.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use test_support::{
-    Model, Outcome, Script, Stage, environment_to_start, isolated, presence_of, unread, wait_for,
+    REPEATED, Script, Spawning, Victim, isolated, presence_of, send_with, unread, wait_for, wait_or_show,
 };
-
-/// A stage with a harness that relay-mesh can start.
-struct Scene {
-    harness: &'static str,
-    stage: Stage,
-    model: Model,
-    environment: Vec<(String, String)>,
-}
-
-impl Scene {
-    fn of(harness: &'static str, script: Script) -> Scene {
-        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-        let model = Model::start(script);
-        let environment = environment_to_start(harness, &stage, &model);
-        Scene { harness, stage, model, environment }
-    }
-
-    fn relay(&self, words: &[&str]) -> Outcome {
-        self.stage.relay(words).envs(self.environment.clone()).run()
-    }
-
-    fn ok(&self, words: &[&str]) -> Value {
-        let outcome = self.relay(&[words, &["--json"]].concat());
-        assert_eq!(outcome.code, Some(0), "{words:?}: {outcome:?}\n{}", self.told());
-        serde_json::from_str(outcome.stdout.trim()).unwrap_or_else(|error| panic!("{error}: {outcome:?}"))
-    }
-
-    fn spawn(&self, name: &str, further: &[&str]) -> Value {
-        self.ok(&[&["spawn", self.harness, "--name", name], further].concat())
-    }
-
-    /// What the process that drives them has logged, and what each agent did.
-    fn told(&self) -> String {
-        let mut told = std::fs::read_to_string(self.stage.data.join("drive.log")).unwrap_or_default();
-        for folder in std::fs::read_dir(self.stage.data.join("spawned")).into_iter().flatten().flatten() {
-            for name in ["transcript.jsonl", "errors"] {
-                told.push_str(&std::fs::read_to_string(folder.path().join(name)).unwrap_or_default());
-            }
-        }
-        told
-    }
-
-    /// Processes of driven agents, and those that drive them.
-    fn ours(&self) -> Vec<String> {
-        let dir = format!("RELAY_DIR={}", self.stage.data.display()).into_bytes();
-        let folder = self.stage.data.display().to_string();
-        let mut found = Vec::new();
-        for process in std::fs::read_dir("/proc").expect("a list").flatten() {
-            let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
-            let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-            let words = String::from_utf8_lossy(&words).replace('\0', " ");
-            let mut lines = environment.split(|byte| *byte == 0);
-            let is_marked = lines.any(|line| line.starts_with(b"RELAY_SPAWN="))
-                && environment.split(|byte| *byte == 0).any(|line| line == dir);
-            if is_marked || (words.contains("spawn work") && words.contains(&folder)) {
-                found.push(format!("{} {words}", process.file_name().to_string_lossy()));
-            }
-        }
-        found
-    }
-
-    fn nothing_is_left(&self) {
-        wait_for("nothing of the agents is left", || self.ours().is_empty().then_some(()));
-    }
-
-    fn status(&self, id: &str) -> String {
-        let message = self.ok(&["message", id]);
-        message["recipients"][0]["status"].as_str().unwrap_or_default().to_owned()
-    }
-}
 
 /// Its user's prompt, mail of another agent and the reply to it, a further word of its user, and its end.
 fn an_agent_from_its_first_prompt_to_its_end(harness: &'static str) {
@@ -84,7 +16,7 @@ fn an_agent_from_its_first_prompt_to_its_end(harness: &'static str) {
         .say("look at the docs", "The docs are fine.")
         .say("Sum up", "I said hello and looked at the docs.")
         .say("", "Done.");
-    let scene = Scene::of(harness, script);
+    let scene = Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), harness, script);
     let spawned = scene.spawn("helper", &["Say hello", "--wait"]);
     assert_eq!((&spawned["name"], &spawned["answer"]), (&json!("helper"), &json!("Hello.")), "{}", scene.told());
     assert_eq!(presence_of(&scene.stage, "helper").as_deref(), Some("idle"), "{}", scene.told());
@@ -133,4 +65,90 @@ fn opencode_from_its_first_prompt_to_its_end() {
 #[test]
 fn gemini_cli_from_its_first_prompt_to_its_end() {
     isolated(|| an_agent_from_its_first_prompt_to_its_end("gemini-cli"));
+}
+
+/// Kills somebody at growing times after a message was sent. Each message is shown once, or again with its mark.
+fn no_prompt_is_lost_or_repeated_unmarked(harness: &'static str, victim: Victim) {
+    let scene = Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), harness, Script::new().say("", "Done."));
+    scene.spawn("helper", &["Say hello", "--wait"]);
+    scene.stage.relay_ok(&["register", "alice"]);
+    let mut sent = Vec::new();
+    for (round, delay) in [0, 4, 10, 20, 40, 80, 160, 320].into_iter().enumerate() {
+        wait_for("it is driven", || {
+            scene.ok(&["spawn", "list"]);
+            scene.host().zip(scene.running())
+        });
+        let id = send_with(&scene.stage, "helper", &format!("task number {round}"), &["--from", "alice"]);
+        std::thread::sleep(Duration::from_millis(delay));
+        scene.kill(victim);
+        // Whoever looks next goes on with them.
+        let shown = || {
+            scene.ok(&["spawn", "list"]);
+            ["shown", "acknowledged"].contains(&scene.status(&id).as_str()).then_some(())
+        };
+        wait_or_show(&format!("round {round}: {id} is shown"), shown, || {
+            format!("{}\n{}\n{:?}", scene.told(), scene.ok(&["message", &id]), scene.ours())
+        });
+        sent.push(id);
+    }
+    let last = send_with(&scene.stage, "helper", "the last one", &["--from", "alice"]);
+    wait_for("the last one is answered", || (scene.status(&last) == "acknowledged").then_some(()));
+    let heard = scene.model.heard();
+    let everything = heard.last().expect("it was asked").everything();
+    for id in &sent {
+        let envelope = format!("id=\\\"{id}\\\"");
+        let plain = format!("id=\"{id}\"");
+        let times = |text: &str| text.matches(&envelope).count() + text.matches(&plain).count();
+        let (now, ever) = (times(&everything), heard.iter().filter(|heard| times(&heard.everything()) > 0).count());
+        assert!(ever > 0, "{id} was never in a request: {}", scene.told());
+        let marked = everything.split("<relay-mesh-message").filter(|part| times(part) > 0 && part.contains(REPEATED));
+        assert!(now <= 1 + marked.count(), "{id} is there {now} times: {everything}");
+    }
+    scene.ok(&["dismiss", "helper"]);
+    scene.nothing_is_left();
+}
+
+#[test]
+fn codex_when_the_host_is_killed() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("codex", Victim::Host));
+}
+
+#[test]
+fn codex_when_it_is_killed_itself() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("codex", Victim::Harness));
+}
+
+#[test]
+fn codex_when_the_host_and_the_guard_are_killed() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("codex", Victim::HostAndGuard));
+}
+
+#[test]
+fn claude_code_when_the_host_is_killed() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("claude-code", Victim::Host));
+}
+
+#[test]
+fn claude_code_when_it_is_killed_itself() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("claude-code", Victim::Harness));
+}
+
+#[test]
+fn claude_code_when_the_host_and_the_guard_are_killed() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("claude-code", Victim::HostAndGuard));
+}
+
+#[test]
+fn opencode_when_the_host_is_killed() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("opencode", Victim::Host));
+}
+
+#[test]
+fn opencode_when_it_is_killed_itself() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("opencode", Victim::Harness));
+}
+
+#[test]
+fn opencode_when_the_host_and_the_guard_are_killed() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("opencode", Victim::HostAndGuard));
 }

@@ -44,6 +44,7 @@ pub use cleanup::{Cleanup, DryRun, RecordKind, Scope, Tally};
 pub use commands::order::{FinishError, Order, OrderError, TakeError};
 pub use commands::run::{Prospect, Ran, Runner};
 pub use delivery::backoff::spaced;
+pub use delivery::evidence::ROUTE_OF_DRIVERS;
 pub use delivery::hook::{HookError, HookOutcome};
 pub use delivery::invitation::{InvitationAnswer, TakenInvitation};
 pub use delivery::invite::{InviteError, Invited, LONGEST_INVITATION};

@@ -118,7 +118,11 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
     })?;
     let outcome = runtime.block_on(async {
         compose::upgrade(&context).await?;
-        cli.command.run(&context).await
+        let outcome = cli.command.run(&context).await;
+        if cleans_up {
+            driven::host::go_on(&context).await;
+        }
+        outcome
     });
     if cleans_up && owner::foreign(&context.settings.dir.value, owner::us()).is_none() {
         retention::daily::start_if_due(&context.settings);

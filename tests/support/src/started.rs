@@ -1,8 +1,10 @@
-//! The environment in which relay-mesh itself starts a harness: for a run, and for an agent that is driven.
+//! Harnesses that relay-mesh itself starts: for a run, and for an agent that is driven.
 
 use std::path::Path;
 
-use crate::{ClaudeCode, Codex, Gemini, Model, OpenCode, Stage};
+use serde_json::Value;
+
+use crate::{ClaudeCode, Codex, Gemini, Model, OpenCode, Outcome, Program, Script, Stage, wait_for};
 
 /// What a harness that relay-mesh starts needs on a stage whose model is scripted: its program on the path, its settings,
 /// and these variables.
@@ -34,5 +36,129 @@ fn put_on_path(stage: &Stage, name: &str, program: &Path) {
     let link = stage.programs().join(name);
     if !link.exists() {
         std::os::unix::fs::symlink(program, link).expect("the home is writable");
+    }
+}
+
+/// A stage with a harness that relay-mesh can start.
+pub struct Spawning {
+    /// The harness.
+    pub harness: &'static str,
+    /// Where it is.
+    pub stage: Stage,
+    /// What it asks.
+    pub model: Model,
+    environment: Vec<(String, String)>,
+}
+
+impl Spawning {
+    /// A stage with the binary under test.
+    pub fn of(binary: &str, harness: &'static str, script: Script) -> Spawning {
+        let stage = Stage::new(binary);
+        let model = Model::start(script);
+        let environment = environment_to_start(harness, &stage, &model);
+        Spawning { harness, stage, model, environment }
+    }
+
+    /// Runs a command in the environment of the harness.
+    pub fn relay(&self, words: &[&str]) -> Outcome {
+        self.stage.relay(words).envs(self.environment.clone()).run()
+    }
+
+    /// What a command prints as JSON.
+    ///
+    /// # Panics
+    /// If it fails.
+    pub fn ok(&self, words: &[&str]) -> Value {
+        let outcome = self.relay(&[words, &["--json"]].concat());
+        assert_eq!(outcome.code, Some(0), "{words:?}: {outcome:?}\n{}", self.told());
+        serde_json::from_str(outcome.stdout.trim()).unwrap_or_else(|error| panic!("{error}: {outcome:?}"))
+    }
+
+    /// Starts an agent.
+    pub fn spawn(&self, name: &str, further: &[&str]) -> Value {
+        self.ok(&[&["spawn", self.harness, "--name", name], further].concat())
+    }
+
+    /// What the process that drives them has logged, and what each agent did.
+    pub fn told(&self) -> String {
+        let mut told = std::fs::read_to_string(self.stage.data.join("drive.log")).unwrap_or_default();
+        for folder in std::fs::read_dir(self.stage.data.join("spawned")).into_iter().flatten().flatten() {
+            for name in ["transcript.jsonl", "errors"] {
+                told.push_str(&std::fs::read_to_string(folder.path().join(name)).unwrap_or_default());
+            }
+        }
+        told
+    }
+
+    /// Processes of driven agents, and those that drive them.
+    pub fn ours(&self) -> Vec<String> {
+        let dir = format!("RELAY_DIR={}", self.stage.data.display()).into_bytes();
+        let folder = self.stage.data.display().to_string();
+        let mut found = Vec::new();
+        for process in std::fs::read_dir("/proc").expect("a list").flatten() {
+            let environment = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let words = String::from_utf8_lossy(&words).replace('\0', " ");
+            let mut lines = environment.split(|byte| *byte == 0);
+            let is_marked = lines.any(|line| line.starts_with(b"RELAY_SPAWN="))
+                && environment.split(|byte| *byte == 0).any(|line| line == dir);
+            if is_marked || (words.contains("spawn work") && words.contains(&folder)) {
+                found.push(format!("{} {words}", process.file_name().to_string_lossy()));
+            }
+        }
+        found
+    }
+
+    /// Waits until no process of an agent is left.
+    pub fn nothing_is_left(&self) {
+        wait_for("nothing of the agents is left", || self.ours().is_empty().then_some(()));
+    }
+
+    /// The status of a message that one agent gets.
+    pub fn status(&self, id: &str) -> String {
+        let message = self.ok(&["message", id]);
+        message["recipients"][0]["status"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// Who is killed while an agent works.
+#[derive(Clone, Copy, Debug)]
+pub enum Victim {
+    /// The process that drives the agents.
+    Host,
+    /// The harness's program.
+    Harness,
+    /// The process that drives them and the guard of the program: nobody is left to end it.
+    HostAndGuard,
+}
+
+impl Spawning {
+    /// The guard and the program of the only agent.
+    pub fn running(&self) -> Option<(u32, u32)> {
+        let folder = std::fs::read_dir(self.stage.data.join("spawned")).ok()?.flatten().next()?.path();
+        let running: Value = serde_json::from_slice(&std::fs::read(folder.join("running.json")).ok()?).ok()?;
+        let pid = |who: &str| u32::try_from(running[who]["pid"].as_u64()?).ok();
+        Some((pid("guard")?, pid("program")?))
+    }
+
+    /// The process that drives them.
+    pub fn host(&self) -> Option<u32> {
+        let is_host = |line: &String| line.contains("spawn work");
+        self.ours().iter().find(|line| is_host(line))?.split(' ').next()?.parse().ok()
+    }
+
+    /// Kills somebody, and returns once they are dead.
+    pub fn kill(&self, victim: Victim) {
+        let ((guard, program), Some(host)) = (self.running().expect("it ran"), self.host()) else { return };
+        let victims = match victim {
+            Victim::Host => vec![host],
+            Victim::Harness => vec![program],
+            Victim::HostAndGuard => vec![guard, host],
+        };
+        for victim in &victims {
+            let _ended = Program::new("kill").args(["-9".to_owned(), victim.to_string()]).run();
+        }
+        let lives = |victim: u32| self.ours().iter().any(|line| line.starts_with(&format!("{victim} ")));
+        wait_for("it is dead", || (!victims.iter().any(|victim| lives(*victim))).then_some(()));
     }
 }

@@ -15,6 +15,9 @@ use crate::sessions::{Activity, SessionRef};
 /// What the route of a hook begins with; its event follows.
 pub(super) const ROUTE_OF_HOOKS: &str = "hook:";
 
+/// What the route of a turn that we gave begins with; the connection's name follows.
+pub const ROUTE_OF_DRIVERS: &str = "driver:";
+
 /// What was handed over to a session and is not proven.
 pub(super) struct OpenHandOvers {
     agent: AgentName,
@@ -37,7 +40,9 @@ impl OpenHandOvers {
             inbox.refresh(mesh.core.shared.as_ref(), &agent).await?;
             inbox.handed_over()
         };
-        messages.retain(|_, handed| handed.session == session);
+        // Who gives it its turns learns of those from the harness itself.
+        let is_turn = |handed: &HandOver| handed.route.starts_with(ROUTE_OF_DRIVERS);
+        messages.retain(|_, handed| handed.session == session && !is_turn(handed));
         let was_busy = record.activity == Activity::Busy;
         Ok((!messages.is_empty()).then_some(OpenHandOvers { agent, messages, was_busy }))
     }

@@ -275,12 +275,13 @@ impl MeshHookHost<'_> {
         };
         let agent = record::agent_of(&mesh.core, &session).await?;
         // Only the adapter knows whether and when its harness can be told to watch a file.
-        let wake_file = match reading.watches_wake_file {
+        let driven = record::session_record(&mesh.core, &session).await?.is_some_and(|record| record.driven);
+        let wake_file = match reading.watches_wake_file && !driven {
             true => wake_file::wake_file_of(&mesh.core, &session).await?,
             false => wake_file::wake_file_path(&mesh.core, &session),
         };
         let record = if reading.max_bytes > 0 { record::current_record(&mesh.core, &session).await? } else { None };
-        if record.as_ref().is_some_and(|record| !record.hooks_carry_mail) {
+        if record.as_ref().is_some_and(|record| !record.hooks_carry_mail && !record.driven) {
             record::change_session(&mesh.core, &session, |record| record.hooks_carry_mail = true).await?;
         }
         let mail = match &record {
@@ -290,7 +291,9 @@ impl MeshHookHost<'_> {
                     (reading.max_bytes as usize).saturating_sub(advice.as_ref().map_or(0, |text| text.len() + 1));
                 let mail = match &agent {
                     // An unregistered subagent acts as its root session's agent, but must not take that agent's mail.
-                    Some(agent) if record.agent.is_some() => self.take_mail(agent, reading, max_bytes).await?,
+                    Some(agent) if record.agent.is_some() && !driven => {
+                        self.take_mail(agent, reading, max_bytes).await?
+                    }
                     None => self.take_invitation(&session, max_bytes).await?,
                     Some(_) => None,
                 };

@@ -7,7 +7,7 @@ use crate::Mesh;
 use crate::agents::{Profile, remote_presence};
 use crate::names::AgentName;
 use crate::runs::RunAgentError;
-use crate::sessions::{Activity, Principal, SessionRef, record};
+use crate::sessions::{Activity, Principal, SessionRecord, SessionRef, record};
 
 impl Mesh {
     /// Registers a driven agent under a session, as certain: the host has begun that session itself. `process` shows that
@@ -26,7 +26,12 @@ impl Mesh {
 
     /// Notes what a driven agent's session does now.
     pub async fn driven_does(&self, session: &SessionRef, activity: Activity) -> Result<(), StoreError> {
-        record::change_session(&self.core, session, |record| record.activity = activity).await?;
+        let does = |record: &mut SessionRecord| {
+            record.driven = true;
+            record.watches_wake_file = false;
+            record.activity = activity;
+        };
+        record::change_session(&self.core, session, does).await?;
         remote_presence::tell_of_session(&self.core, session).await;
         Ok(())
     }

@@ -4,8 +4,9 @@
 use store::{Durability, StoreError};
 
 use crate::delivery::chain;
+use crate::driven::DrivenId;
 use crate::messages::envelope::Enveloped;
-use crate::messages::fetch::{self, Fetch, FetchedMessage, Lease, lease_messages};
+use crate::messages::fetch::{self, Fetch, FetchedMessage, Lease, lease_messages_for};
 use crate::messages::inbox::{self, Inbox, Slot};
 use crate::messages::receipt::{DeliveryStatus, Event};
 use crate::messages::{LONGEST_BODY, hand_over};
@@ -35,7 +36,7 @@ impl Mesh {
     /// same sender has sent since.
     pub async fn take_turn_mail(
         &self,
-        agent: &AgentName,
+        (agent, id): (&AgentName, DrivenId),
         activity: Activity,
     ) -> Result<Option<TurnMail>, StoreError> {
         let ask = Fetch { interrupting: Some(activity), ..Fetch::default() };
@@ -46,7 +47,8 @@ impl Mesh {
             let rest = slots.filter(|slot| slot.header.from == from);
             std::iter::once(first).chain(rest).take(MOST).cloned().collect()
         };
-        let (found, lease, _) = lease_messages(&self.core, &self.inboxes, agent, pick).await?;
+        let holder = holder_of(id);
+        let (found, lease, _) = lease_messages_for(&self.core, &self.inboxes, agent, &holder, pick).await?;
         let Some(mut lease) = lease else { return Ok(None) };
         let messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
         let Enveloped { text, taken, cut } = envelope(&messages, ROOM);
@@ -56,6 +58,29 @@ impl Mesh {
         }
         let Some(from) = messages.first().map(|fetched| fetched.message.from.clone()) else { return Ok(None) };
         Ok(Some(TurnMail { text, from, lease: lease.cutting(cut) }))
+    }
+
+    /// Gives back what an earlier process has leased for a driven agent and never given: it is in none of these leases of
+    /// the ledger. Its text has gone nowhere.
+    pub async fn forsaken_turn_mail(
+        &self,
+        (agent, id): (&AgentName, DrivenId),
+        ledger: &[&str],
+    ) -> Result<(), StoreError> {
+        let holder = holder_of(id);
+        let forsaken: Vec<(MessageId, String)> = {
+            let inbox = self.inboxes.of(agent);
+            let mut inbox = inbox.lock().await;
+            inbox.refresh(self.core.shared.as_ref(), agent).await?;
+            let leased = inbox.open.leased(self.core.machine.now());
+            let of_it = leased.filter_map(|slot| Some((slot.header.id, slot.history.lease.as_ref()?.id.clone())));
+            of_it.filter(|(_, lease)| lease.starts_with(&holder) && !ledger.contains(&lease.as_str())).collect()
+        };
+        for (message, lease) in forsaken {
+            let released = Event::Released { lease, went_out: false };
+            inbox::receipt(&self.core, agent, &[message], &released, Durability::Process).await?;
+        }
+        Ok(())
     }
 
     /// Notes that the harness has taken leased mail into a session. From now on it is that session's until more is known.
@@ -110,6 +135,11 @@ impl Mesh {
     pub async fn user_spoke(&self, agent: &AgentName) -> Result<(), StoreError> {
         chain::person_spoke(&self.core, &self.inboxes, agent).await
     }
+}
+
+/// What the ids of the leases of a driven agent begin with.
+fn holder_of(id: DrivenId) -> String {
+    format!("{id}-")
 }
 
 impl Lease {

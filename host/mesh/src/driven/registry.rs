@@ -1,6 +1,6 @@
 //! The driven agents of this machine, and what is asked of them.
 
-use store::{Durability, Hold, StoreError, Watch};
+use store::{Durability, Hold, Key, StoreError, Watch};
 
 use super::record::{DrivenEnd, DrivenId, DrivenRecord};
 use super::request::{LONGEST_REQUEST, MOST_OUTCOMES, MOST_REQUESTS, Request, RequestKind, RequestOutcome};
@@ -80,7 +80,7 @@ impl Mesh {
     /// Keeps the record of a new driven agent. It is on disk when this returns.
     pub async fn begin_driven(&self, record: &DrivenRecord) -> Result<(), DrivenError> {
         let name = record.agent.name.as_str();
-        let of_it = |other: &DrivenRecord| other.agent.name == name && other.ended.is_none();
+        let of_it = |other: &DrivenRecord| other.agent.name == name;
         if self.driven_agents().await?.iter().any(of_it) {
             let name = name.parse().map_err(|_| DrivenError::Unknown(name.to_owned()))?;
             return Err(DrivenError::Taken(name));
@@ -92,27 +92,59 @@ impl Mesh {
 
     /// Deletes the record of a driven agent that was not begun after all.
     pub async fn unbegin_driven(&self, id: DrivenId) -> Result<(), StoreError> {
-        remove(&self.core, id).await
+        remove(&self.core, &keys::driven(id)).await
     }
 
-    /// Every driven agent of this machine, the oldest first. A record that cannot be read hides only itself.
+    /// The driven agents of this machine that have not ended, the oldest first. A record that cannot be read hides only
+    /// itself. What this costs does not depend on how many have ended.
     pub async fn driven_agents(&self) -> Result<Vec<DrivenRecord>, StoreError> {
-        all(&self.core).await
+        let all = of_kind(&self.core, &keys::driven_agents()).await?;
+        let (live, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(|record| record.ended.is_none());
+        for record in ended {
+            put_aside(&self.core, &record).await?;
+        }
+        Ok(live)
+    }
+
+    /// Those that have ended within a week, the oldest first.
+    pub async fn ended_driven_agents(&self) -> Result<Vec<DrivenRecord>, StoreError> {
+        self.driven_agents().await?;
+        of_kind(&self.core, &keys::ended_driven()).await
     }
 
     /// One driven agent.
     pub async fn driven(&self, id: DrivenId) -> Result<Option<DrivenRecord>, StoreError> {
-        let found = records::load::<DrivenRecord>(self.core.local.as_ref(), &keys::driven(id)).await?;
-        Ok(found.map(|(_, record)| record))
+        for key in [keys::driven(id), keys::ended_driven_of(id)] {
+            if let Some((_, record)) = records::load::<DrivenRecord>(self.core.local.as_ref(), &key).await? {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
     }
 
     /// The driven agent of a name: the one that has not ended, else the last.
     pub async fn driven_named(&self, name: &str) -> Result<DrivenRecord, DrivenError> {
-        let mut named = self.driven_agents().await?;
-        named.retain(|record| record.agent.name == name || record.id.to_string() == name);
-        let live = named.iter().position(|record| record.ended.is_none());
-        let at = live.or_else(|| named.len().checked_sub(1)).ok_or_else(|| DrivenError::Unknown(name.to_owned()))?;
-        Ok(named.swap_remove(at))
+        let is_it = |record: &DrivenRecord| record.agent.name == name || record.id.to_string() == name;
+        if let Some(live) = self.driven_agents().await?.into_iter().find(is_it) {
+            return Ok(live);
+        }
+        let ended = self.ended_driven_agents().await?.into_iter().rfind(is_it);
+        ended.ok_or_else(|| DrivenError::Unknown(name.to_owned()))
+    }
+
+    /// Whether agents are to be driven: not after the user has stopped everything.
+    pub async fn is_driving_wanted(&self) -> Result<bool, StoreError> {
+        Ok(self.core.local.get(&keys::driving_off()).await?.is_none())
+    }
+
+    /// Notes whether agents are to be driven.
+    pub async fn want_driving(&self, wanted: bool) -> Result<(), StoreError> {
+        let decide = |old: Option<Instant>| match (wanted, old) {
+            (true, Some(_)) => (Next::Remove, ()),
+            (false, None) => (Next::Put(self.core.machine.now()), ()),
+            (true, None) | (false, Some(_)) => (Next::Keep, ()),
+        };
+        records::update(self.core.local.as_ref(), &keys::driving_off(), Durability::Process, decide).await
     }
 
     /// Changes the record of a driven agent, and returns it as it is then; none if it is gone.
@@ -189,7 +221,7 @@ impl Mesh {
 
     /// Watches for changes of any driven agent's record.
     pub async fn watch_driven(&self) -> Result<Box<dyn Watch>, StoreError> {
-        self.core.local.watch(&[keys::driven_agents()]).await
+        self.core.local.watch(&[keys::driven_agents(), keys::ended_driven()]).await
     }
 
     /// The right to drive the agents of this data folder, until dropped; none if another process has it.
@@ -211,9 +243,9 @@ impl DrivenRecord {
     }
 }
 
-async fn all(core: &Core) -> Result<Vec<DrivenRecord>, StoreError> {
+async fn of_kind(core: &Core, kind: &Key) -> Result<Vec<DrivenRecord>, StoreError> {
     let mut found = Vec::new();
-    for key in core.local.list(&keys::driven_agents()).await? {
+    for key in core.local.list(kind).await? {
         match records::load::<DrivenRecord>(core.local.as_ref(), &key).await {
             Ok(record) => found.extend(record.map(|(_, record)| record)),
             Err(error @ StoreError::Damaged { .. }) => {
@@ -226,9 +258,16 @@ async fn all(core: &Core) -> Result<Vec<DrivenRecord>, StoreError> {
     Ok(found)
 }
 
-async fn remove(core: &Core, id: DrivenId) -> Result<(), StoreError> {
+/// Moves the record of an agent that has ended to the others. If this is killed half-way, the next does it again.
+async fn put_aside(core: &Core, record: &DrivenRecord) -> Result<(), StoreError> {
+    let put = |_: Option<DrivenRecord>| (Next::Put(record.clone()), ());
+    records::update(core.local.as_ref(), &keys::ended_driven_of(record.id), Durability::Process, put).await?;
+    remove(core, &keys::driven(record.id)).await
+}
+
+async fn remove(core: &Core, key: &Key) -> Result<(), StoreError> {
     let gone = |old: Option<DrivenRecord>| (if old.is_some() { Next::Remove } else { Next::Keep }, ());
-    records::update(core.local.as_ref(), &keys::driven(id), Durability::Process, gone).await
+    records::update(core.local.as_ref(), key, Durability::Process, gone).await
 }
 
 /// Whether the record of an agent that has ended is to be deleted.
@@ -240,10 +279,10 @@ impl Mesh {
     /// Deletes the records of agents that ended a week ago. Returns their ids: each has a folder.
     pub async fn clean_up_driven(&self) -> Result<Vec<DrivenId>, StoreError> {
         let now = self.core.machine.now();
-        let old: Vec<DrivenId> =
-            all(&self.core).await?.iter().filter(|record| is_old(record, now)).map(|record| record.id).collect();
+        let ended = self.ended_driven_agents().await?;
+        let old: Vec<DrivenId> = ended.iter().filter(|record| is_old(record, now)).map(|record| record.id).collect();
         for id in &old {
-            remove(&self.core, *id).await?;
+            remove(&self.core, &keys::ended_driven_of(*id)).await?;
         }
         Ok(old)
     }

@@ -364,6 +364,17 @@ pub(crate) async fn lease(
     agent: &AgentName,
     pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
 ) -> Result<(Vec<Slot>, Option<Lease>, usize), StoreError> {
+    lease_for(core, inboxes, agent, "", pick).await
+}
+
+/// The same for a holder whose name begins the lease's id, so that who comes after it knows its leases.
+async fn lease_for(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    holder: &str,
+    pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
+) -> Result<(Vec<Slot>, Option<Lease>, usize), StoreError> {
     let inbox = inboxes.of(agent);
     let mut inbox = inbox.lock().await;
     loop {
@@ -374,7 +385,7 @@ pub(crate) async fn lease(
         if slots.is_empty() {
             return Ok((slots, None, waiting));
         }
-        let id = crate::sessions::ticket::hex(&core.machine.random());
+        let id = format!("{holder}{}", crate::sessions::ticket::hex(&core.machine.random()));
         let event = Event::Leased { lease: id.clone(), until: now.plus(core.limits.lease) };
         let receipts: Vec<Receipt> =
             slots.iter().map(|slot| Receipt { message: slot.header.id, at: now, event: event.clone() }).collect();
@@ -398,7 +409,18 @@ pub(crate) async fn lease_messages(
     agent: &AgentName,
     pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
 ) -> Result<(Vec<(Slot, Message)>, Option<Lease>, usize), StoreError> {
-    let (slots, lease, waiting) = self::lease(core, inboxes, agent, pick).await?;
+    lease_messages_for(core, inboxes, agent, "", pick).await
+}
+
+/// The same for a holder: see [`lease_for`].
+pub(crate) async fn lease_messages_for(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    holder: &str,
+    pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
+) -> Result<(Vec<(Slot, Message)>, Option<Lease>, usize), StoreError> {
+    let (slots, lease, waiting) = lease_for(core, inboxes, agent, holder, pick).await?;
     let found = texts::with_texts(core, inboxes, agent, slots).await?;
     let lease = lease.and_then(|mut lease| {
         lease.messages.retain(|id| found.iter().any(|(slot, _)| slot.header.id == *id));

@@ -141,6 +141,10 @@ pub struct SessionRecord {
     /// Whether a hook of the harness has had room for mail: then mail comes with the user's next prompt at the latest.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hooks_carry_mail: bool,
+    /// Whether a process of ours gives it its turns: then its mail comes as turns, and neither its hooks nor its wake file
+    /// bring any.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub driven: bool,
     /// Whether a hook reported that this session succeeds no other one, such as a fork. Then it takes over no agent,
     /// even if it follows another session on a connection whose agent is known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -185,6 +189,7 @@ impl SessionRecord {
             first_seen: now,
             watches_wake_file: false,
             hooks_carry_mail: false,
+            driven: false,
             stands_alone: false,
             advice: None,
             notice: None,

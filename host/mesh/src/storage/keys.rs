@@ -179,6 +179,20 @@ pub(crate) fn driven(id: DrivenId) -> Key {
     driven_agents().child(&id.to_string())
 }
 
+/// Those that have ended.
+pub(crate) fn ended_driven() -> Key {
+    constant("driven-ended")
+}
+
+pub(crate) fn ended_driven_of(id: DrivenId) -> Key {
+    ended_driven().child(&id.to_string())
+}
+
+/// There while the user wants none of them to be driven.
+pub(crate) fn driving_off() -> Key {
+    constant("driving-off")
+}
+
 /// Held by the process that drives them.
 pub(crate) fn driving() -> Key {
     constant("driving")

@@ -14,6 +14,7 @@ use crate::commands::mcp::TOOLS;
 use crate::compose::{self, Client, Open};
 use crate::config::{Shared, TokenUse, Values};
 use crate::context::Context;
+use crate::driven;
 use crate::errors::{CommandError, StreamError};
 use crate::events::{self, Socket};
 use crate::exit::Exit;
@@ -142,12 +143,15 @@ async fn serve(
     let telling = events.map(|socket| tokio::spawn(events::serve(Arc::clone(&open.mesh), socket, stop.clone())));
     let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
     let cleaning = tokio::spawn(retention::daily::keep_cleaning_up(Arc::clone(open), context.settings.clone()));
+    let driving = driven::host::keep_going(context, Arc::clone(open), stop.clone());
     let runs = ClientRuns::new(context, Arc::clone(open));
     let service = mcp::Service { mesh: Arc::clone(&open.mesh), runs: Some(Arc::new(runs.clone())) };
     let serving = listener.serve(service, stop.clone());
     tokio::pin!(serving);
+    tokio::pin!(driving);
     let outcome = tokio::select! {
         outcome = &mut serving => outcome,
+        () = &mut driving => serving.await,
         () = asked.asked() => {
             stop.cancel();
             serving.await

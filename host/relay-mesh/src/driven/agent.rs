@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::agents::Profile;
-use mesh::driven::{DrivenEnd, DrivenRecord, Turn};
+use mesh::driven::{DrivenEnd, DrivenRecord, GivenContent, Turn};
 use mesh::names::AgentName;
 use mesh::ports::driver::{Action, DriverEvent, PromptStatus};
 use mesh::ports::harness::Harness;
@@ -72,7 +72,7 @@ pub(super) struct Linked {
 impl Linked {
     /// Its name in receipts.
     pub(super) fn route(&self) -> String {
-        format!("driver:{}", self.handle.name)
+        format!("{}{}", mesh::ROUTE_OF_DRIVERS, self.handle.name)
     }
 }
 
@@ -176,12 +176,18 @@ impl Driving {
     async fn of(host: Arc<Host>, record: DrivenRecord) -> Result<Driving, CommandError> {
         let found = host.open.mesh.harnesses().get(&record.harness).await;
         let harness = found.map_err(|error| adapters::failed(&record.harness, error))?;
-        let harness =
-            harness.ok_or_else(|| adapters::unknown(&record.harness, host.open.mesh.harnesses().as_ref()))?;
+        let harness = harness.ok_or_else(|| adapters::unknown(&record.harness, host.open.mesh.harnesses().as_ref()))?;
         let session = session_of(&record);
         let (principal, name) = join(&host, &record, session.clone()).await?;
         let own = host.open.machine.this_process();
-        let record = host.open.mesh.change_driven(record.id, |record| record.driver = Some(own)).await?.unwrap_or(record);
+        let record =
+            host.open.mesh.change_driven(record.id, |record| record.driver = Some(own)).await?.unwrap_or(record);
+        let in_ledger = record.given.iter().filter_map(|given| match &given.content {
+            GivenContent::Mail { lease, .. } => Some(lease.as_str()),
+            GivenContent::Request | GivenContent::Own => None,
+        });
+        let in_ledger: Vec<&str> = in_ledger.collect();
+        host.open.mesh.forsaken_turn_mail((&name, record.id), &in_ledger).await?;
         let folder = DrivenFolder::of(&host.context.settings.dir.value, record.id);
         let transcript = Transcript::open(folder.transcript());
         let now = Instant::now();
@@ -306,9 +312,11 @@ impl Driving {
         by(self.rest.until.filter(|until| *until > Instant::now()));
         by(self.interrupting.as_ref().map(|(_, until)| *until));
         by(self.dismissing.as_ref().map(|dismissal| dismissal.until));
-        by(self.record.limits.until.map(|until| {
-            Instant::now() + Duration::from_millis(until.since(self.host.open.machine.now()).max(1))
-        }));
+        by(self
+            .record
+            .limits
+            .until
+            .map(|until| Instant::now() + Duration::from_millis(until.since(self.host.open.machine.now()).max(1))));
         soonest
     }
 
@@ -332,7 +340,8 @@ impl Driving {
         }
         if let Some((requests, _)) = self.interrupting.take_if(|(_, until)| now >= *until) {
             for request in requests {
-                self.change(|record| record.done(&request, Some("the turn goes on all the same".to_owned()), None)).await?;
+                self.change(|record| record.done(&request, Some("the turn goes on all the same".to_owned()), None))
+                    .await?;
             }
         }
         Ok(())

@@ -32,7 +32,8 @@ pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, Com
     let evidence = permission::evidence(context, &open, &Runs::of(&context.settings.dir.value)).await?;
     if !evidence.is_user() {
         return Err(Failure {
-            what: "only the user tells an agent that they started what to do: this shell belongs to an agent".to_owned(),
+            what: "only the user tells an agent that they started what to do: this shell belongs to an agent"
+                .to_owned(),
             hint: Some(format!("write to it: `relay-mesh send {} TEXT --priority urgent`", asked.name)),
             exit: Exit::Refused,
             source: None,
@@ -42,6 +43,7 @@ pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, Com
     let by: Option<&AgentName> = None;
     let dismisses = matches!(asked.kind, RequestKind::Dismiss { .. });
     let (record, request) = open.mesh.ask_driven(asked.name, asked.kind, by).await?;
+    open.mesh.want_driving(true).await?;
     host::sweep(&open).await?;
     let outcome = async {
         let waiting = open.mesh.request_outcome(record.id, &request.id);

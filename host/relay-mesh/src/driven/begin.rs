@@ -249,9 +249,16 @@ async fn started(context: &Context, open: &Open, id: DrivenId) -> Result<DrivenR
     }
 }
 
+/// Whether the process that drives the agents had begun before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    Before,
+    Now,
+}
+
 /// Starts the process that drives the agents, unless one does.
-pub(crate) async fn ensure_host(context: &Context, open: &Open) -> Result<(), CommandError> {
-    let Some(free) = open.mesh.hold_driving().await? else { return Ok(()) };
+pub(crate) async fn ensure_host(context: &Context, open: &Open) -> Result<Begun, CommandError> {
+    let Some(free) = open.mesh.hold_driving().await? else { return Ok(Begun::Before) };
     drop(free);
     let mut arguments: Vec<OsString> = ["spawn".into(), "work".into()].to_vec();
     arguments.extend(daily::stores(&context.settings));
@@ -262,7 +269,7 @@ pub(crate) async fn ensure_host(context: &Context, open: &Open) -> Result<(), Co
         exit: Exit::Failure,
         source: Some(Box::new(source)),
     })?;
-    Ok(())
+    Ok(Begun::Now)
 }
 
 fn unwritable(path: &Path, source: std::io::Error) -> CommandError {

@@ -6,8 +6,10 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use mesh::driven::DrivenId;
+use store::StoreError;
 
 use super::link::LinkFiles;
+use crate::compose::Open;
 
 /// The folder of the data folder that has them.
 const FOLDER: &str = "spawned";
@@ -58,4 +60,14 @@ impl DrivenFolder {
             Ok(()) | Err(_) => Ok(()),
         }
     }
+}
+
+/// Deletes what is kept of agents that ended a week ago.
+pub(crate) async fn clean_up(data: &Path, open: &Open) -> Result<(), StoreError> {
+    for id in open.mesh.clean_up_driven().await? {
+        if let Err(error) = DrivenFolder::of(data, id).delete() {
+            tracing::warn!(%id, %error, "the folder of a driven agent stays");
+        }
+    }
+    Ok(())
 }

@@ -5,20 +5,30 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::driven::{DrivenEnd, DrivenId, DrivenRecord};
+use mesh::driven::{DrivenEnd, DrivenId, DrivenRecord, DrivenStage};
 use mesh::ports::machine::{Life, Machine as _};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{DrivenFolder, MARK, agent};
+use super::begin::{self, Begun};
+use super::{MARK, agent};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
+use crate::server::background;
 use crate::signals::Stop;
 
 /// How long to stay when no agent is left: the next is often asked for soon.
 const LINGERS: Duration = Duration::from_secs(5);
+
+/// How often, and at which interval, to look whether the lock of a process that was killed is free.
+const LOOKS: usize = 40;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// How often the server looks whether the agents are driven.
+const BETWEEN_ROUNDS: Duration = Duration::from_secs(5);
+/// How long it may take to end what it has started.
+const STOPS: Duration = Duration::from_secs(60);
 
 /// What every driven agent of this process needs.
 pub(crate) struct Host {
@@ -85,9 +95,73 @@ async fn drive(
 }
 
 async fn live(open: &Open) -> Result<Vec<DrivenRecord>, CommandError> {
-    let mut records = open.mesh.driven_agents().await?;
-    records.retain(|record| record.ended.is_none());
-    Ok(records)
+    Ok(open.mesh.driven_agents().await?)
+}
+
+/// Has agents gone on with whose process was killed, unless the user has stopped them. Costs one look at a folder where
+/// there are none. Errors are only logged: the command that was asked for has done its work.
+pub(crate) async fn go_on(context: &Context) {
+    let folder = context.settings.dir.value.join("driven");
+    if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+        && let Err(error) = go_on_if_resting(context).await
+    {
+        tracing::warn!(error = %store::reasons(&error), "agents that were started are not gone on with");
+    }
+}
+
+async fn go_on_if_resting(context: &Context) -> Result<(), CommandError> {
+    let open = context.open()?;
+    let rests = |record: &DrivenRecord| record.stage(|driver| open.machine.runs(driver)) == DrivenStage::Resting;
+    if !open.mesh.driven_agents().await?.iter().any(rests) || !open.mesh.is_driving_wanted().await? {
+        return Ok(());
+    }
+    sweep(&open).await?;
+    // The lock of a process that has just been killed is free a moment after its end.
+    for _ in 0..LOOKS {
+        if begin::ensure_host(context, &open).await? == Begun::Now {
+            return Ok(());
+        }
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+        if !open.mesh.driven_agents().await?.iter().any(rests) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Has agents gone on with for as long as the server runs.
+pub(crate) async fn keep_going(context: &Context, open: Arc<Open>, stop: CancellationToken) {
+    if let Err(error) = open.mesh.want_driving(true).await {
+        tracing::warn!(%error, "agents that were started rest until something is asked of them");
+    }
+    while !stop.is_cancelled() {
+        go_on(context).await;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(BETWEEN_ROUNDS) => {}
+        }
+    }
+}
+
+/// Stops the process that drives the agents, with everything that it has started. Returns how many agents rest.
+pub(crate) async fn stop(open: &Open) -> Result<usize, CommandError> {
+    let resting = open.mesh.driven_agents().await?;
+    if resting.is_empty() {
+        return Ok(0);
+    }
+    open.mesh.want_driving(false).await?;
+    let drivers: BTreeSet<u32> = resting
+        .iter()
+        .filter_map(|record| record.driver.filter(|driver| open.machine.runs(*driver)))
+        .map(|driver| driver.pid)
+        .collect();
+    for driver in resting.iter().filter_map(|record| record.driver) {
+        if drivers.contains(&driver.pid) {
+            background::end(driver, STOPS, open.machine.as_ref()).await?;
+        }
+    }
+    sweep(open).await?;
+    Ok(resting.len())
 }
 
 /// Ends what a process that drove agents has left: its guards do that, unless they were killed as well.
@@ -112,15 +186,4 @@ pub(crate) async fn sweep(open: &Open) -> Result<(), CommandError> {
             .await?;
     }
     Ok(())
-}
-
-/// Deletes what is kept of agents that ended a week ago.
-pub(crate) async fn clean_up(context: &Context, open: &Open) -> Result<usize, CommandError> {
-    let old = open.mesh.clean_up_driven().await?;
-    for id in &old {
-        if let Err(error) = DrivenFolder::of(&context.settings.dir.value, *id).delete() {
-            tracing::warn!(%id, %error, "the folder of a driven agent stays");
-        }
-    }
-    Ok(old.len())
 }

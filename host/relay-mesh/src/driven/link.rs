@@ -110,12 +110,7 @@ pub(super) async fn start(
     }
     let greeting = harness.driver()?.connect(&connection.name).await?;
     let (wishes, wanted) = mpsc::unbounded_channel();
-    let handle = LinkHandle {
-        wishes,
-        name: connection.name.clone(),
-        able: connection.able,
-        proves: connection.proves,
-    };
+    let handle = LinkHandle { wishes, name: connection.name.clone(), able: connection.able, proves: connection.proves };
     let link = Link {
         harness,
         guard,

@@ -64,7 +64,9 @@ impl Driving {
 
     async fn give_mail(&mut self, activity: Activity, how: How) -> Result<(), CommandError> {
         let Some(route) = self.linked.as_ref().map(super::agent::Linked::route) else { return Ok(()) };
-        let Some(mail) = self.host.open.mesh.take_turn_mail(&self.name, activity).await? else { return Ok(()) };
+        let Some(mail) = self.host.open.mesh.take_turn_mail((&self.name, self.record.id), activity).await? else {
+            return Ok(());
+        };
         let ids = mail.lease.messages.clone();
         let content = GivenContent::Mail { messages: ids.clone(), lease: mail.lease.id().to_owned() };
         let prompt = Prompt { id: self.host.open.mesh.new_uuid(), text: mail.text, by_user: false };
@@ -90,8 +92,7 @@ impl Driving {
         how: How,
         begun_by: Vec<(MessageId, AgentName)>,
     ) -> Result<(), CommandError> {
-        let given =
-            Given { prompt: prompt.id.clone(), content, at: self.host.open.machine.now(), status: None };
+        let given = Given { prompt: prompt.id.clone(), content, at: self.host.open.machine.now(), status: None };
         self.change(|record| record.given.push(given.clone())).await?;
         let Some((handle, session)) =
             self.linked.as_ref().and_then(|linked| Some((linked.handle.clone(), linked.session.clone()?)))

@@ -136,13 +136,21 @@ impl Driving {
     /// Somebody has answered in the harness itself, or nobody has to any more.
     pub(super) async fn settled(&mut self, id: &str) -> Result<(), CommandError> {
         let Some(question) = self.questions.remove(id) else { return Ok(()) };
-        self.host.open.mesh.settle_ask(question.ask, "it was answered in its harness, or is not asked any more").await?;
+        self.host
+            .open
+            .mesh
+            .settle_ask(question.ask, "it was answered in its harness, or is not asked any more")
+            .await?;
         self.note(Happening::Settled { question: id.to_owned(), answer: None });
         self.goes_on().await
     }
 
     /// Nobody can answer any more.
-    pub(super) async fn withdraw(&mut self, questions: BTreeMap<String, OpenQuestion>, why: &str) -> Result<(), CommandError> {
+    pub(super) async fn withdraw(
+        &mut self,
+        questions: BTreeMap<String, OpenQuestion>,
+        why: &str,
+    ) -> Result<(), CommandError> {
         for (id, question) in questions {
             self.host.open.mesh.settle_ask(question.ask, why).await?;
             self.note(Happening::Settled { question: id, answer: None });

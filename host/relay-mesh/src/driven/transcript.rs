@@ -26,12 +26,20 @@ pub(crate) struct TranscriptLine {
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub(crate) enum Happening {
     /// Its session began, or goes on.
-    Opened { session: String, resumed: bool },
+    Opened {
+        session: String,
+        resumed: bool,
+    },
     /// It was told something: by its user if `from` is none.
-    Told { from: Option<String>, text: String },
+    Told {
+        from: Option<String>,
+        text: String,
+    },
     TurnStarted,
     /// A whole message of it.
-    Said { text: String },
+    Said {
+        text: String,
+    },
     /// It began something, or has ended it.
     Item {
         id: String,
@@ -40,17 +48,34 @@ pub(crate) enum Happening {
         detail: Option<String>,
     },
     /// What has changed since the turn began.
-    Diff { diff: String },
-    TurnEnded { end: TurnEnd },
+    Diff {
+        diff: String,
+    },
+    TurnEnded {
+        end: TurnEnd,
+    },
     /// It asks its user.
-    Asks { question: String, operation: Operation, reason: Option<String> },
+    Asks {
+        question: String,
+        operation: Operation,
+        reason: Option<String>,
+    },
     /// It was answered, or nobody has to any more.
-    Settled { question: String, answer: Option<Answer> },
-    Note { text: String },
+    Settled {
+        question: String,
+        answer: Option<Answer>,
+    },
+    Note {
+        text: String,
+    },
     /// Its program has ended.
-    Gone { why: String },
+    Gone {
+        why: String,
+    },
     /// It is over.
-    Ended { why: String },
+    Ended {
+        why: String,
+    },
 }
 
 /// The transcript of one agent, as its driver writes it.

@@ -123,7 +123,8 @@ impl Driving {
 
     /// Tells of a turn that was cut off by the end of its program.
     pub(super) async fn tell_of_cut(&self, given: &Given, why: &str) {
-        let words = format!("(relay-mesh: {why} by the end of its program. Its session goes on with the next message.)");
+        let words =
+            format!("(relay-mesh: {why} by the end of its program. Its session goes on with the next message.)");
         if let GivenContent::Mail { messages, .. } = &given.content
             && let Some(id) = messages.last()
             && let Some(from) = self.sender_of(*id).await
@@ -170,7 +171,8 @@ impl Driving {
             RequestKind::Prompt { .. } | RequestKind::Steer { .. } | RequestKind::Interrupt => None,
         });
         let Some((request, summary)) = wanted else { return Ok(()) };
-        let has_something_to_say = self.record.session.is_some() && (self.record.spent.turns > 0 || self.turn.is_some());
+        let has_something_to_say =
+            self.record.session.is_some() && (self.record.spent.turns > 0 || self.turn.is_some());
         let summary = if summary && has_something_to_say { Summary::Wanted } else { Summary::None };
         self.dismissing = Some(Dismissal { request, summary, until: Instant::now() + STOPS });
         if self.turn.is_some() {

@@ -18,6 +18,7 @@ use store::{Hold, Key, StoreError};
 
 use crate::compose::Open;
 use crate::config::Settings;
+use crate::driven;
 use crate::environment::Environment;
 use crate::runs::Runs;
 use crate::runs::retention::{DeletedRuns, delete_old};
@@ -79,5 +80,8 @@ pub(crate) async fn clean_up(
         // Nothing was ever run here, and looking makes no folder; or it is one that cannot be used.
         None | Some(Err(_)) => DeletedRuns::default(),
     };
+    if dry_run == DryRun::No {
+        driven::folder::clean_up(&settings.dir.value, open).await?;
+    }
     Ok(CleanedUp { mesh, files, adapters, runs })
 }

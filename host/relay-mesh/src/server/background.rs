@@ -83,7 +83,7 @@ pub(crate) async fn stop(record: &ServerRecord, machine: &dyn Machine) -> Result
 
 /// Sends SIGTERM to one of our processes, and returns once it is gone. One of another PID namespace is left alone: its
 /// number is somebody else's here.
-pub(super) async fn end(process: Process, timeout: Duration, machine: &dyn Machine) -> Result<(), ServerError> {
+pub(crate) async fn end(process: Process, timeout: Duration, machine: &dyn Machine) -> Result<(), ServerError> {
     let pid = process.pid;
     match machine.life(process) {
         Life::Runs => {}

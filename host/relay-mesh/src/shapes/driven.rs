@@ -200,7 +200,9 @@ fn operation_text(operation: &Operation) -> String {
     match operation {
         Operation::Command(command) => format!("`{}`", printable_line(command)),
         Operation::Files(files) => format!("changing {}", printable_line(&files.join(", "))),
-        Operation::Tool(name, arguments) => format!("{} {}", printable_line(name), printable_line(&arguments.to_string())),
+        Operation::Tool(name, arguments) => {
+            format!("{} {}", printable_line(name), printable_line(&arguments.to_string()))
+        }
         Operation::Other(text) => printable_line(text),
     }
 }

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use mesh::driven::DrivenStage;
 use mesh::ports::machine::Machine as _;
 
-use crate::compose::Open;
 use crate::context::Context;
-use crate::driven::{DrivenFolder, begin, host, transcript};
+use crate::driven::{DrivenFolder, transcript};
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::Format;
@@ -19,13 +17,11 @@ const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) async fn list(all: bool, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    wake_host(context, &open).await?;
-    let mut records = open.mesh.driven_agents().await?;
-    records.retain(|record| all || record.ended.is_none());
-    let agents = records
-        .iter()
-        .map(|record| DrivenLine::of(record, record.stage(|driver| open.machine.runs(driver))))
-        .collect();
+    let mut records = if all { open.mesh.ended_driven_agents().await? } else { Vec::new() };
+    records.extend(open.mesh.driven_agents().await?);
+    records.sort_by_key(|record| record.id);
+    let agents =
+        records.iter().map(|record| DrivenLine::of(record, record.stage(|driver| open.machine.runs(driver)))).collect();
     context.printer.show(&DrivenShape { agents })?;
     Ok(Exit::Success)
 }
@@ -56,16 +52,4 @@ pub(super) async fn show(name: &str, follow: bool, context: &Context) -> Result<
             () = tokio::time::sleep(LOOK) => {}
         }
     }
-}
-
-/// Agents whose process was killed are gone on with by the next who looks.
-async fn wake_host(context: &Context, open: &Open) -> Result<(), CommandError> {
-    let rests = |record: &mesh::driven::DrivenRecord| {
-        record.stage(|driver| open.machine.runs(driver)) == DrivenStage::Resting
-    };
-    if open.mesh.driven_agents().await?.iter().any(rests) {
-        host::sweep(open).await?;
-        begin::ensure_host(context, open).await?;
-    }
-    Ok(())
 }

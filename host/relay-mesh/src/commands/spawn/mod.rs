@@ -108,6 +108,8 @@ enum Verb {
 }
 
 impl CommandSpec for Args {
+    const STARTS_CLEANUP: bool = true;
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         match self.verb {
             None => start::run(self.start, context).await,

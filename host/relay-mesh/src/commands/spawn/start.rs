@@ -26,10 +26,14 @@ pub(super) async fn run(start: Start, context: &Context) -> Result<Exit, Command
         }
         .into());
     }
+    open.mesh.want_driving(true).await?;
     let waits = start.wait;
     let request = request(start, context, open.machine.now())?;
     if waits && request.text.trim().is_empty() {
-        return Err(CommandError::usage("there is nothing to wait for", "`--wait` is for an agent with a first prompt"));
+        return Err(CommandError::usage(
+            "there is nothing to wait for",
+            "`--wait` is for an agent with a first prompt",
+        ));
     }
     let Spawned { record, notes } = begin::begin(context, &open, request).await?;
     for note in &notes {
@@ -74,11 +78,7 @@ async fn first_turn(
     Ok((record, false))
 }
 
-fn request(
-    start: Start,
-    context: &Context,
-    now: mesh::ports::machine::Instant,
-) -> Result<SpawnRequest, CommandError> {
+fn request(start: Start, context: &Context, now: mesh::ports::machine::Instant) -> Result<SpawnRequest, CommandError> {
     let Some(harness) = start.harness else {
         return Err(CommandError::usage(
             "the harness is missing",

@@ -1,0 +1,143 @@
+//! Driven agents beyond the usual: what is refused, questions to the user, words that join a turn, a turn that is
+//! stopped, budgets, and the end of everything by `down`. With the real Codex and Claude Code, and scripted models.
+
+use serde_json::json;
+use test_support::{Script, Spawning, isolated, presence_of, send_with, unread, wait_for, wait_or_show};
+
+fn codex(script: Script) -> Spawning {
+    Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "codex", script)
+}
+
+#[test]
+fn what_cannot_be_started_is_refused_and_leaves_nothing() {
+    isolated(|| {
+        let scene = codex(Script::new().say("", "Done."));
+        let check = |words: &[&str], code: i32, expected: &str| {
+            let outcome = scene.relay(words);
+            assert_eq!(outcome.code, Some(code), "{words:?}: {outcome:?}");
+            assert!(outcome.stderr.contains(expected), "{words:?}: {}", outcome.stderr);
+        };
+        check(&["spawn"], 2, "the harness is missing");
+        check(&["spawn", "toad", "hello"], 3, "toad");
+        check(&["spawn", "cursor", "hello"], 1, "drives no agents");
+        check(&["spawn", "codex", "hello", "--cwd", "/nowhere"], 3, "`/nowhere` is not a folder");
+        check(&["spawn", "codex", "hello", "--budget-turns", "0"], 2, "0 is not in 1..");
+        check(&["spawn", "codex", "hello", "--for", "0s"], 2, "more than nothing");
+        check(&["spawn", "codex", "--wait"], 2, "there is nothing to wait for");
+        check(&["spawn", "codex", "hello", "--worktree", "--cwd", "/"], 3, "repository");
+        check(&["steer", "nobody", "hello"], 3, "no driven agent is named `nobody`");
+        check(&["interrupt", "nobody"], 3, "no driven agent is named `nobody`");
+        check(&["dismiss", "nobody"], 3, "no driven agent is named `nobody`");
+        assert_eq!(scene.ok(&["spawn", "list", "--all"])["agents"], json!([]));
+        let folders = std::fs::read_dir(scene.stage.data.join("spawned")).into_iter().flatten().count();
+        assert_eq!(folders, 0, "nothing half-begun is left");
+
+        scene.spawn("helper", &["Say hello", "--wait"]);
+        check(&["spawn", "codex", "again", "--name", "helper"], 6, "belongs to an agent that is here");
+        check(&["steer", "helper", " "], 2, "the text is empty");
+        check(&["interrupt", "helper"], 1, "no turn runs");
+        // A shell below a harness is no user.
+        let below =
+            scene.stage.relay(&["dismiss", "helper"]).env("CODEX_THREAD_ID", "01a21262-0000-7000-8000-000000000001");
+        let outcome = below.run();
+        assert_eq!(outcome.code, Some(4), "{outcome:?}");
+        scene.ok(&["dismiss", "helper"]);
+        check(&["steer", "helper", "are you there?"], 3, "`helper` has ended: it was dismissed");
+        scene.nothing_is_left();
+    });
+}
+
+#[test]
+fn a_question_is_answered_from_another_terminal() {
+    isolated(|| {
+        let escalates = |file: &str| {
+            let command = format!("echo made > {file}");
+            json!({"cmd": command, "sandbox_permissions": "require_escalated", "justification": "to make it"})
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let (one, two) = (folder.path().join("one"), folder.path().join("two"));
+        let [first, second] = [&one, &two].map(|path| path.display().to_string());
+        let script = Script::new()
+            .call("Make the first", "exec_command", escalates(&first))
+            .call("Make the second", "exec_command", escalates(&second))
+            .say("", "Done.");
+        let scene = codex(script);
+        scene.spawn("helper", &[]);
+        for (prompt, answer, file) in [("Make the first", "refuse", &one), ("Make the second", "allow", &two)] {
+            let outcome = scene.relay(&["steer", "helper", prompt, "--next"]);
+            assert_eq!(outcome.code, Some(0), "{outcome:?} {}", scene.told());
+            let ask = wait_or_show(
+                "a question",
+                || scene.ok(&["asks"])["asks"].as_array().and_then(|asks| asks.first().cloned()),
+                || scene.told(),
+            );
+            assert!(ask.to_string().contains(&file.display().to_string()), "the whole command: {ask}");
+            assert_eq!(presence_of(&scene.stage, "helper").as_deref(), Some("needs-input"));
+            assert!(!file.exists(), "nothing happens before the answer");
+            scene.ok(&["asks", "answer", ask["id"].as_str().expect("an id"), answer]);
+            wait_or_show(
+                "the turn ends",
+                || (presence_of(&scene.stage, "helper").as_deref() == Some("idle")).then_some(()),
+                || scene.told(),
+            );
+            assert_eq!(file.exists(), answer == "allow", "{}", scene.told());
+        }
+        scene.ok(&["dismiss", "helper"]);
+        scene.nothing_is_left();
+    });
+}
+
+#[test]
+fn a_turn_is_steered_and_stopped_and_what_it_runs_ends() {
+    isolated(|| {
+        let sleeps = json!({"cmd": "sleep 300", "yield_time_ms": 200_000});
+        let script = Script::new().call("Sleep", "exec_command", sleeps).say("", "Done.");
+        let scene = codex(script);
+        scene.spawn("helper", &["Say hello", "--wait"]);
+        let outcome = scene.relay(&["steer", "helper", "Sleep", "--next"]);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let sleeping = || scene.ours().iter().any(|line| line.contains("sleep 300"));
+        wait_or_show("it sleeps", || sleeping().then_some(()), || format!("{:?} {}", scene.ours(), scene.told()));
+        scene.ok(&["interrupt", "helper"]);
+        wait_or_show("the command ends", || (!sleeping()).then_some(()), || format!("{:?}", scene.ours()));
+        wait_for("it is idle", || (presence_of(&scene.stage, "helper").as_deref() == Some("idle")).then_some(()));
+        scene.ok(&["dismiss", "helper"]);
+        scene.nothing_is_left();
+    });
+}
+
+#[test]
+fn a_budget_ends_an_agent_and_mail_waits() {
+    isolated(|| {
+        let scene = codex(Script::new().say("", "Done."));
+        scene.spawn("helper", &["Say hello", "--wait", "--budget-turns", "1"]);
+        let ended = || (scene.ok(&["spawn", "list", "--all"])["agents"][0]["state"] == "ended").then_some(());
+        wait_or_show("it is over", ended, || scene.told());
+        let why = scene.ok(&["spawn", "list", "--all"])["agents"][0]["why"].clone();
+        assert_eq!(why, "its budget of 1 turns is spent");
+        scene.stage.relay_ok(&["register", "alice"]);
+        send_with(&scene.stage, "helper", "too late", &["--from", "alice"]);
+        assert!(unread(&scene.stage, "helper")[0].contains("too late"));
+        scene.nothing_is_left();
+    });
+}
+
+#[test]
+fn down_ends_everything_and_up_goes_on() {
+    isolated(|| {
+        let scene = codex(Script::new().say("", "Done."));
+        scene.spawn("helper", &["Say hello", "--wait"]);
+        scene.stage.relay_ok(&["register", "alice"]);
+        let outcome = scene.relay(&["down"]);
+        assert!(outcome.stderr.contains("1 agent that you started rests"), "{outcome:?}");
+        scene.nothing_is_left();
+        let id = send_with(&scene.stage, "helper", "while you rest", &["--from", "alice"]);
+        scene.stage.relay_ok(&["agents"]);
+        assert!(scene.ours().is_empty(), "nothing starts by itself: {:?}", scene.ours());
+        assert_eq!(scene.status(&id), "stored");
+        scene.ok(&["steer", "helper", "Go on"]);
+        wait_or_show("the mail is answered", || (scene.status(&id) == "acknowledged").then_some(()), || scene.told());
+        scene.ok(&["dismiss", "helper"]);
+        scene.nothing_is_left();
+    });
+}
