@@ -16,7 +16,7 @@ const RESOURCES: &str = "relay-mesh has no resources, and does not declare any";
 const COMPLETION: &str = "relay-mesh completes no arguments: it has neither prompts nor resource templates";
 const LOGGING: &str = "relay-mesh sends no log messages to its clients";
 const FIXTURE: &str = "calls a tool of the suite's own server";
-const POLLING: &str = "its tool closes its own stream; relay-mesh answers on the stream of the call";
+const POLLING: &str = "waits for the answer of a tool of the suite's own server";
 const CACHEABLE: &str = "asks prompts and resources for hints too; tools/list passes";
 
 /// Scenarios, or single checks of one, that need what only the suite's own server has.
@@ -54,7 +54,7 @@ const NEEDS_ITS_OWN_SERVER: &[(&str, &str)] = &[
     ("resources-templates-read", RESOURCES),
     ("resources-unsubscribe", RESOURCES),
     ("sep-2164-resource-not-found", RESOURCES),
-    ("server-sse-polling", POLLING),
+    ("server-sse-polling/server-sse-disconnect-resume", POLLING),
     ("server-stateless/sep-2575-http-server-no-independent-requests-on-stream", FIXTURE),
     ("server-stateless/sep-2575-missing-capability-http-400", FIXTURE),
     ("server-stateless/sep-2575-server-no-log-without-loglevel", FIXTURE),

@@ -1,7 +1,7 @@
 //! Settles what an answer hands over, once it is known whether the answer reached the client.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mesh::Mesh;
@@ -13,7 +13,15 @@ use tokio_util::task::TaskTracker;
 /// Mail or a command in an answer, from the time the tool has it until its bytes are flushed.
 #[derive(Debug)]
 #[must_use = "what is neither confirmed nor released stays hidden from everybody until its lease lapses"]
-pub(crate) enum PendingLease {
+pub(crate) struct PendingLease {
+    leased: Box<Leased>,
+    /// What becomes of it: the answer may be asked for once more.
+    fate: MailFate,
+}
+
+/// What is on loan to an answer.
+#[derive(Debug)]
+pub(crate) enum Leased {
     /// Messages.
     Mail {
         lease: Box<mesh::Lease>,
@@ -41,8 +49,33 @@ pub(crate) enum OnArrival {
 pub(crate) enum Fate {
     /// Its bytes were written and flushed.
     Sent,
-    /// The client was gone, or had cancelled the call.
+    /// The client was gone, or had cancelled the call: nothing of it went out.
     Lost,
+    /// Its bytes were handed to a connection that broke: they may have arrived.
+    Unclear,
+}
+
+/// The fate of what is in one answer. Whoever decides first decides for all.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MailFate(Arc<OnceLock<Fate>>);
+
+impl MailFate {
+    /// Decides, unless that has happened. Returns what holds.
+    pub(crate) fn decide(&self, fate: Fate) -> Fate {
+        *self.0.get_or_init(|| fate)
+    }
+}
+
+impl From<Leased> for PendingLease {
+    fn from(leased: Leased) -> PendingLease {
+        PendingLease { leased: Box::new(leased), fate: MailFate::default() }
+    }
+}
+
+impl PendingLease {
+    pub(crate) fn fate(&self) -> MailFate {
+        self.fate.clone()
+    }
 }
 
 /// The longest that a call waits for the answer to another one to arrive.
@@ -109,13 +142,13 @@ impl LeaseTracker {
     /// Records the fate of mail or of a command. A failure costs a receipt but never the answer: the lease
     /// lapses, and the mail is shown once more.
     pub(crate) async fn settle(&self, lease: PendingLease, fate: Fate) {
-        match (lease, fate) {
-            (PendingLease::Mail { lease, by, on_arrival, on_its_way: _until_here }, Fate::Sent) => {
+        match (*lease.leased, lease.fate.decide(fate)) {
+            (Leased::Mail { lease, by, on_arrival, on_its_way: _until_here }, Fate::Sent) => {
                 self.arrived(&lease, by.as_ref(), on_arrival).await;
             }
-            (PendingLease::Mail { lease, .. }, Fate::Lost) => self.release(*lease).await,
-            (PendingLease::Command(id), Fate::Sent) => told(id, self.mesh.confirm_command(id).await),
-            (PendingLease::Command(id), Fate::Lost) => told(id, self.mesh.give_command_back(id).await),
+            (Leased::Mail { lease, .. }, fate) => self.release(*lease, fate).await,
+            (Leased::Command(id), Fate::Sent) => told(id, self.mesh.confirm_command(id).await),
+            (Leased::Command(id), Fate::Lost | Fate::Unclear) => told(id, self.mesh.give_command_back(id).await),
         }
     }
 
@@ -154,9 +187,13 @@ impl LeaseTracker {
         self.tasks.wait().await;
     }
 
-    async fn release(&self, lease: mesh::Lease) {
+    async fn release(&self, lease: mesh::Lease, fate: Fate) {
         let agent = lease.agent.clone();
-        if let Err(error) = self.mesh.release(lease).await {
+        let released = match fate {
+            Fate::Sent | Fate::Unclear => self.mesh.release_passed_on(lease).await,
+            Fate::Lost => self.mesh.release(lease).await,
+        };
+        if let Err(error) = released {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, %agent, "a lease was not released; it lapses by itself");
         }

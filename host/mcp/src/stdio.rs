@@ -107,5 +107,10 @@ where
 
 /// A unique name for a connection.
 pub(crate) fn fresh_connection(mesh: &Mesh) -> ConnectionId {
-    ConnectionId(mesh.machine().random().iter().map(|byte| format!("{byte:02x}")).collect())
+    ConnectionId(fresh_name(mesh))
+}
+
+/// A name that nobody can guess.
+pub(crate) fn fresh_name(mesh: &Mesh) -> String {
+    mesh.machine().random().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,14 +3,15 @@
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, ErrorData, GetExtensions, GetMeta,
-    ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, CustomRequest, GetExtensions, GetMeta, ProtocolVersion,
+    RequestId, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
 
 use crate::connection::{Connection, OutgoingMail};
 use crate::http::reply::Reply;
 use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
+use crate::tool_error::ToolError;
 
 /// Any transport, watched for what is sent.
 pub(crate) struct WatchedTransport<T> {
@@ -148,8 +149,11 @@ fn answered(message: &ServerJsonRpcMessage) -> Option<&RequestId> {
     }
 }
 
-/// The answer to a call whose connection is gone: the mail was released.
-fn without_mail(message: &ServerJsonRpcMessage) -> ServerJsonRpcMessage {
-    let error = ErrorData::internal_error("the connection of this call is gone, and its messages stay unread", None);
-    ServerJsonRpcMessage::error(error, answered(message).cloned())
+/// The answer to a call whose connection is gone: what was in it was given back. It is a tool's answer, so that a client
+/// that goes on with the stream shows it to its model.
+pub(crate) fn without_mail(message: &ServerJsonRpcMessage) -> ServerJsonRpcMessage {
+    let Some(id) = answered(message) else { return message.clone() };
+    let gone = "the connection broke off under this answer, and what was in it was given back";
+    let told = ToolError::new(gone, "Call again.").into_result();
+    ServerJsonRpcMessage::response(ServerResult::CallToolResult(told), id.clone())
 }

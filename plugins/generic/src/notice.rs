@@ -24,8 +24,10 @@ impl Push for Generic {
         }
         let folder = to.workdir.rsplit('/').find(|name| !name.is_empty());
         let at = folder.map_or_else(String::new, |folder| format!(" in {folder}"));
-        let waiting = if mail.ids.len() > 1 { "Messages wait" } else { "A message waits" };
-        notices::show("relay-mesh", &format!("{waiting} for your agent{at}. Ask it to read its messages."))?;
+        notices::show(
+            "relay-mesh",
+            &format!("{} for your agent{at}. Ask it to read its messages.", notices::waiting(mail)),
+        )?;
         Ok(Receipt::at(DeliveryStatus::Notified))
     }
 }

@@ -217,7 +217,7 @@ impl AsyncWrite for FlushingStream {
         let polled = Pin::new(&mut self.inner).poll_flush(context);
         match &polled {
             Poll::Ready(Ok(())) => self.connection.settle(Fate::Sent),
-            Poll::Ready(Err(_)) => self.connection.settle(Fate::Lost),
+            Poll::Ready(Err(_)) => self.connection.settle(Fate::Unclear),
             Poll::Pending => {}
         }
         polled
@@ -230,6 +230,6 @@ impl AsyncWrite for FlushingStream {
 
 impl Drop for FlushingStream {
     fn drop(&mut self) {
-        self.connection.settle(Fate::Lost);
+        self.connection.settle(Fate::Unclear);
     }
 }

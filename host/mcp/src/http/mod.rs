@@ -10,6 +10,8 @@ mod era;
 mod flush;
 mod guard;
 pub mod identity;
+mod kept_stream;
+mod replay;
 pub(crate) mod reply;
 mod sessions;
 mod settings;
@@ -27,6 +29,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use mesh::messages::LONGEST_BODY;
+use rmcp::model::ErrorCode;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +38,7 @@ pub use self::settings::{BindError, HttpSettings, Reach};
 
 use self::flush::{FlushingListener, HttpConnection};
 use self::guard::Guard;
+use self::replay::ResumeError;
 use self::reply::{CountedBody, PendingResponse, WatchedBody};
 use self::sessions::Sessions;
 use crate::lease_tracker::LeaseTracker;
@@ -110,6 +114,7 @@ struct AppState {
     guard: Arc<Guard>,
     leases: LeaseTracker,
     service: StreamableHttpService<Server, Sessions>,
+    sessions: Arc<Sessions>,
     /// How long the body of a request may take.
     timeout: Duration,
     /// The secret by which this server proves whose it is.
@@ -121,18 +126,19 @@ fn router(served: Service, leases: &LeaseTracker, settings: &HttpSettings, stop:
     let server = Server::new(served, leases.clone(), server::origin_of_http(), settings.profile);
     let sessions = Arc::new(Sessions::new(mesh, leases.clone(), settings.idle, settings.most_sessions));
     // Our guard has checked Host and Origin already. JSON rather than events if one message is the
-    // whole answer. No priming events: a broken answer is not resumed, its mail is fetched again.
+    // whole answer. The streams of sessions begin with an event of ours, which names them (see `replay`).
     let mut config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
         .with_json_response(true)
         .with_sse_retry(None)
         .with_max_request_body_bytes(LONGEST_REQUEST);
     config.cancellation_token = stop;
-    let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
+    let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
     let state = AppState {
         guard: Arc::new(Guard::new(settings)),
         leases: leases.clone(),
         service,
+        sessions,
         timeout: settings.timeout,
         identity: settings.identity.as_deref().map(Arc::from),
     };
@@ -168,6 +174,9 @@ async fn answer(state: AppState, mut request: Request) -> Response {
     let connection =
         request.extensions().get::<ConnectInfo<HttpConnection>>().map(|ConnectInfo(connection)| connection.clone());
     let ends_session = request.method() == Method::DELETE;
+    if let Some(refusal) = refuses_to_resume(&state.sessions, &request) {
+        return refused(ErrorCode::INVALID_PARAMS, &refusal.to_string());
+    }
     let response = PendingResponse::new(state.leases.clone(), connection);
     request.extensions_mut().insert(response.reply());
     let claims_json = request.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
@@ -193,10 +202,22 @@ async fn answer(state: AppState, mut request: Request) -> Response {
     }
 }
 
+/// Why a client that asks for the rest of a stream does not get it. rmcp would answer with an empty stream, as if nothing
+/// had been missed.
+fn refuses_to_resume(sessions: &Sessions, request: &Request) -> Option<ResumeError> {
+    let word = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let last = word("last-event-id").filter(|_| request.method() == Method::GET)?;
+    sessions.refuses(word("mcp-session-id")?, last)
+}
+
 /// The answer to a body that is not a JSON-RPC message.
 fn malformed() -> Response {
-    let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"the body is not a JSON-RPC message"}}"#;
-    json(StatusCode::BAD_REQUEST, error.to_owned())
+    refused(ErrorCode::PARSE_ERROR, "the body is not a JSON-RPC message")
+}
+
+fn refused(code: ErrorCode, message: &str) -> Response {
+    let error = serde_json::json!({"code": code.0, "message": message});
+    json(StatusCode::BAD_REQUEST, serde_json::json!({"jsonrpc": "2.0", "id": null, "error": error}).to_string())
 }
 
 /// Health check for everyone who can reach the port. It reveals nothing about agents.

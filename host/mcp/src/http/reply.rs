@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
@@ -10,7 +10,7 @@ use http_body::{Frame, SizeHint};
 use tokio_util::sync::CancellationToken;
 
 use super::flush::{HttpConnection, OpenRequest};
-use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
+use crate::lease_tracker::{Fate, LeaseTracker, MailFate, PendingLease};
 
 /// The response to one request, as the code that attaches mail to it sees it.
 #[derive(Clone)]
@@ -19,6 +19,8 @@ pub(crate) struct Reply {
     state: Arc<Mutex<ReplyState>>,
     /// Cancelled when the response has ended, or its reader is gone.
     pub(crate) over: CancellationToken,
+    /// What becomes of the mail that was attached to it. Set with it.
+    mail: Arc<OnceLock<MailFate>>,
 }
 
 enum ReplyState {
@@ -33,6 +35,7 @@ impl Reply {
     pub(crate) fn attach(&self, lease: PendingLease) -> Result<(), PendingLease> {
         match &mut *self.state() {
             ReplyState::Open(empty @ None) => {
+                self.mail.get_or_init(|| lease.fate());
                 *empty = Some(lease);
                 Ok(())
             }
@@ -46,6 +49,15 @@ impl Reply {
             ReplyState::Open(lease) => lease.take(),
             ReplyState::Over => None,
         }
+    }
+
+    /// What becomes of the mail that is, or was, in the response.
+    pub(super) fn mail(&self) -> Option<MailFate> {
+        self.mail.get().cloned()
+    }
+
+    fn has_mail(&self) -> bool {
+        matches!(&*self.state(), ReplyState::Open(Some(_)))
     }
 
     fn end(&self) -> Option<PendingLease> {
@@ -70,13 +82,15 @@ pub(super) struct PendingResponse {
     connection: Option<HttpConnection>,
     /// Whether the connection has its last byte.
     whole: bool,
+    /// Whether the connection may have some of its mail.
+    begun: bool,
 }
 
 impl PendingResponse {
     pub(super) fn new(leases: LeaseTracker, connection: Option<HttpConnection>) -> PendingResponse {
         let state = Arc::new(Mutex::new(ReplyState::Open(None)));
-        let reply = Reply { state, over: CancellationToken::new() };
-        PendingResponse { reply, leases, connection, whole: false }
+        let reply = Reply { state, over: CancellationToken::new(), mail: Arc::default() };
+        PendingResponse { reply, leases, connection, whole: false, begun: false }
     }
 
     /// The handle for attaching mail.
@@ -91,6 +105,7 @@ impl Drop for PendingResponse {
         match (self.whole, &self.connection) {
             (true, Some(connection)) => connection.after_flush(lease),
             (true, None) => self.leases.settle_soon(lease, Fate::Sent),
+            (false, _) if self.begun => self.leases.settle_soon(lease, Fate::Unclear),
             (false, _) => self.leases.settle_soon(lease, Fate::Lost),
         }
     }
@@ -117,11 +132,10 @@ impl<B: HttpBody<Data = Bytes, Error = Infallible> + Unpin> HttpBody for Watched
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(context);
-        if let Poll::Ready(frame) = &polled
-            && (frame.is_none() || self.inner.is_end_stream())
-        {
+        if let Poll::Ready(frame) = &polled {
+            self.response.begun |= frame.is_some() && self.response.reply.has_mail();
             // hyper drops a body once it has buffered all of it, and flushes afterwards.
-            self.response.whole = true;
+            self.response.whole |= frame.is_none() || self.inner.is_end_stream();
         }
         polled
     }

@@ -12,18 +12,24 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::http::request::Parts;
+
 use futures::{Stream, StreamExt};
 use mesh::Mesh;
 use mesh::sessions::Sign;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, GetExtensions, JsonRpcResponse, ProtocolVersion, ServerJsonRpcMessage, ServerResult,
+};
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::common::server_side_http::ServerSseMessage;
 use rmcp::transport::streamable_http_server::session::local::{
-    LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig,
+    LocalSessionManager, LocalSessionManagerError, LocalSessionWorker, SessionConfig, SessionError,
 };
 use rmcp::transport::streamable_http_server::{SessionId, SessionManager};
 use tokio::time::Instant;
 
+use super::replay::{Replays, ResumeError};
+use super::reply::Reply;
 use crate::connection::Connection;
 use crate::lease_tracker::LeaseTracker;
 use crate::stdio::fresh_connection;
@@ -36,6 +42,8 @@ pub(super) struct Sessions {
     leases: LeaseTracker,
     most: usize,
     open: Arc<Mutex<OpenSessions>>,
+    /// The answers that a client may still ask for.
+    replays: Replays,
 }
 
 /// The sessions that are open. Behind a std mutex: nothing is awaited while it is held.
@@ -51,6 +59,8 @@ struct OpenSession {
     heard: Instant,
     /// Number of its client's open streams. Written when one opens or breaks.
     streams: usize,
+    /// Whether its client knows events without data. Written by the handshake.
+    is_primed: bool,
 }
 
 impl Sessions {
@@ -58,12 +68,19 @@ impl Sessions {
     pub(super) fn new(mesh: Arc<Mesh>, leases: LeaseTracker, idle: Duration, most: usize) -> Sessions {
         let mut config = SessionConfig::default();
         config.keep_alive = Some(idle);
-        // Answers are not kept for resumption: mail that a client missed is fetched again.
+        // rmcp keeps no answer for resumption: `Replays` does.
         config.sse_retry = None;
         config.completed_cache_ttl = Duration::ZERO;
         let mut inner = LocalSessionManager::default();
         inner.session_config = config;
-        Sessions { inner, mesh, leases, most: most.max(1), open: Arc::default() }
+        let replays = Replays::new(Arc::clone(&mesh));
+        Sessions { inner, mesh, leases, most: most.max(1), open: Arc::default(), replays }
+    }
+
+    /// Why the client of a session cannot go on after this event, if it cannot. Whether the session is there, rmcp says.
+    pub(super) fn refuses(&self, id: &str, last: &str) -> Option<ResumeError> {
+        let id = SessionId::from(id);
+        if self.open().contains_key(&id) { self.replays.look(&id, last).err() } else { None }
     }
 
     fn hear(&self, id: &SessionId) {
@@ -98,6 +115,22 @@ impl Sessions {
 
     fn open(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, OpenSession>> {
         self.open.lock().expect("no holder of this lock panics")
+    }
+}
+
+/// The HTTP response that will hold the answer to a message.
+fn reply_of(message: &ClientJsonRpcMessage) -> Option<Reply> {
+    let ClientJsonRpcMessage::Request(request) = message else { return None };
+    request.request.extensions().get::<Parts>()?.extensions.get().cloned()
+}
+
+/// The era that a handshake has agreed on.
+fn negotiated(answer: &ServerJsonRpcMessage) -> Option<ProtocolVersion> {
+    match answer {
+        ServerJsonRpcMessage::Response(JsonRpcResponse { result: ServerResult::InitializeResult(result), .. }) => {
+            Some(result.protocol_version.clone())
+        }
+        _ => None,
     }
 }
 
@@ -203,14 +236,15 @@ impl SessionManager for Sessions {
         let connection = Connection::new(fresh_connection(&self.mesh), self.leases.clone());
         self.open().insert(
             SessionId::clone(&id),
-            OpenSession { connection: connection.clone(), heard: Instant::now(), streams: 0 },
+            OpenSession { connection: connection.clone(), heard: Instant::now(), streams: 0, is_primed: false },
         );
         Ok((id, WatchedTransport::new(transport, connection, self.leases.clone())))
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
         let closed = self.open().remove(id);
-        if let Some(OpenSession { connection, heard: _, streams: _ }) = closed {
+        self.replays.forget(id);
+        if let Some(OpenSession { connection, .. }) = closed {
             connection.closing.cancel();
             connection.ledger.close();
             forget(&self.mesh, &connection).await;
@@ -223,7 +257,11 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        self.inner.initialize_session(id, message).await
+        let answer = self.inner.initialize_session(id, message).await?;
+        if let Some(open) = self.open().get_mut(id) {
+            open.is_primed = negotiated(&answer).is_some_and(|era| era >= ProtocolVersion::V_2025_11_25);
+        }
+        Ok(answer)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
@@ -236,7 +274,10 @@ impl SessionManager for Sessions {
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         self.hear(id);
-        self.inner.create_stream(id, message).await
+        let reply = reply_of(&message);
+        let is_primed = self.open().get(id).is_some_and(|open| open.is_primed);
+        let answer = self.inner.create_stream(id, message).await?;
+        Ok(self.replays.keep(id, answer, reply, is_primed))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
@@ -251,7 +292,13 @@ impl SessionManager for Sessions {
         self.hear(id);
         let stream = self.inner.create_standalone_stream(id).await?;
         let holds_open = self.hold_open(id).await;
-        Ok(stream.inspect(move |_| holds_open.keep_alive()))
+        // Its events have no ids: a client that opens it again is given them anyway.
+        Ok(stream.map(move |event| {
+            holds_open.keep_alive();
+            let mut unnamed = event;
+            unnamed.event_id = None;
+            unnamed
+        }))
     }
 
     async fn resume(
@@ -260,8 +307,8 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
         self.hear(id);
-        let stream = self.inner.resume(id, last_event_id).await?;
-        let holds_open = self.hold_open(id).await;
-        Ok(stream.inspect(move |_| holds_open.keep_alive()))
+        // The request was looked at before, and refused with the reason. If the event was dropped since, the stream is
+        // empty.
+        self.replays.resume(id, &last_event_id).map_err(|_| SessionError::InvalidEventId.into())
     }
 }

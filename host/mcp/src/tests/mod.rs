@@ -7,6 +7,8 @@ mod eras;
 mod fetching;
 mod http;
 mod lines;
+
+mod resuming;
 mod running;
 mod talking;
 mod web;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use view::MessageView;
 
 use super::{Effect, List, Tool, ToolCall, ToolOutput};
-use crate::lease_tracker::{OnArrival, PendingLease};
+use crate::lease_tracker::{Leased, OnArrival, PendingLease};
 use crate::tool_error::ToolError;
 
 /// The longest that a call may wait, in seconds.
@@ -99,11 +99,13 @@ impl Tool for FetchMessages {
             waiting,
             acknowledged,
         };
-        let lease = lease.map(|lease| PendingLease::Mail {
-            lease: Box::new(lease),
-            by: call.caller.session().cloned(),
-            on_arrival,
-            on_its_way: call.mail.begin(&agent),
+        let lease = lease.map(|lease| {
+            PendingLease::from(Leased::Mail {
+                lease: Box::new(lease),
+                by: call.caller.session().cloned(),
+                on_arrival,
+                on_its_way: call.mail.begin(&agent),
+            })
         });
         Ok(ToolOutput { output, text, lease })
     }

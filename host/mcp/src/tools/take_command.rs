@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use view::CommandView;
 
 use super::{Effect, Tool, ToolCall, ToolOutput};
-use crate::lease_tracker::PendingLease;
+use crate::lease_tracker::Leased;
 use crate::text::Text;
 use crate::tool_error::ToolError;
 
@@ -33,7 +33,7 @@ impl Tool for TakeCommand {
 
     async fn run(call: ToolCall, Input {}: Input) -> Result<ToolOutput<Output>, ToolError> {
         let taken = call.mesh.take_command(&call.caller).await?;
-        let lease = taken.as_ref().map(|command| PendingLease::Command(command.id));
+        let lease = taken.as_ref().map(|command| Leased::Command(command.id).into());
         let command = taken.map(|command| CommandView::of(&command, call.mesh.machine().now()));
         let text = command.as_ref().map_or_else(|| "no command waits for you".to_owned(), Text::text);
         Ok(ToolOutput { output: Output { command }, text, lease })

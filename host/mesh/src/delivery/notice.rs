@@ -54,8 +54,15 @@ pub(crate) async fn tell(
         return;
     }
     if !answer.is_some_and(|reply| adapter.put_notice(hook, reply, &notice)) {
-        keep(core, session, Some(notice)).await;
+        // Ahead of what a route has given meanwhile.
+        add(core, session, |later| joined(Some(&notice), later)).await;
     }
+}
+
+/// A notice that waits, and what waited before it came.
+pub(crate) struct Waiting {
+    before: Option<String>,
+    now: String,
 }
 
 /// Keeps the notice of messages that a route gives to a session: its user is told with a hook of the turn that begins.
@@ -64,22 +71,58 @@ pub(crate) async fn keep_for_route<'m>(
     adapter: &dyn Harness,
     session: &SessionRef,
     messages: impl Iterator<Item = &'m Message>,
-) {
-    if let (true, Some(notice)) = (adapter.shows_notices(), of(messages)) {
-        keep(core, session, Some(notice)).await;
-    }
+) -> Option<Waiting> {
+    let notice = of(messages).filter(|_| adapter.shows_notices())?;
+    add(core, session, |earlier| joined(earlier, Some(&notice))).await
 }
 
-/// Keeps what the session's user is to be told with the next hook of a turn, or forgets it. It is no sign of life.
-pub(crate) async fn keep(core: &Core, session: &SessionRef, notice: Option<String>) {
-    let mut change = |old: Option<SessionRecord>| match old {
-        Some(record) if record.notice != notice => (Next::Put(SessionRecord { notice: notice.clone(), ..record }), ()),
-        Some(_) | None => (Next::Keep, ()),
+/// Takes the notice back of messages that a route has refused. Earlier mail is still to be told of. If a hook has told
+/// of both meanwhile, nothing waits.
+pub(crate) async fn take_back(core: &Core, session: &SessionRef, refused: Waiting) {
+    let Waiting { before, now } = refused;
+    change(core, session, |waits| if waits == Some(&now) { before.clone() } else { waits.cloned() }).await;
+}
+
+async fn add(
+    core: &Core,
+    session: &SessionRef,
+    join: impl Fn(Option<&str>) -> String + Send + Sync,
+) -> Option<Waiting> {
+    let before = change(core, session, |waits| Some(join(waits.map(String::as_str)))).await?;
+    let now = join(before.as_deref());
+    Some(Waiting { before, now })
+}
+
+/// Changes what the session's user is to be told with the next hook of a turn. It is no sign of life. Returns what
+/// waited before; none if there is no such session.
+async fn change(
+    core: &Core,
+    session: &SessionRef,
+    to: impl Fn(Option<&String>) -> Option<String> + Send + Sync,
+) -> Option<Option<String>> {
+    let mut change = |old: Option<SessionRecord>| {
+        let Some(record) = old else { return (Next::Keep, None) };
+        let (before, notice) = (record.notice.clone(), to(record.notice.as_ref()));
+        let next = if before == notice { Next::Keep } else { Next::Put(SessionRecord { notice, ..record }) };
+        (next, Some(before))
     };
     let key = keys::session(session);
-    if let Err(error) = records::update(core.local.as_ref(), &key, Durability::Process, &mut change).await {
+    records::update(core.local.as_ref(), &key, Durability::Process, &mut change).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "the user is not told who has written");
+        None
+    })
+}
+
+/// Two notices as one. A line that stands in both is said once: a message is tried again by another route.
+fn joined(first: Option<&str>, second: Option<&str>) -> String {
+    let mut lines: Vec<&str> = first.into_iter().flat_map(str::lines).collect();
+    for line in second.into_iter().flat_map(str::lines) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
     }
+    lines.truncate(MOST_LINES);
+    lines.join("\n")
 }
 
 /// A sender's words on one line, without what could steer a terminal or end the quotes.

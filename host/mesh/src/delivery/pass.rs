@@ -320,11 +320,14 @@ async fn send_message(
     let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
     let mail = Mail { ids: lease.messages.clone(), text, priority };
     let to = SessionRef { harness: harness.about().harness.clone(), id: session.id.clone() };
-    notice::keep_for_route(core, harness, &to, messages.iter().take(taken).map(|fetched| &fetched.message)).await;
+    let notice =
+        notice::keep_for_route(core, harness, &to, messages.iter().take(taken).map(|fetched| &fetched.message)).await;
     let sent = match harness.deliver(session, &route.name, &mail).await {
         Ok(sent) => sent,
         Err(error) => {
-            notice::keep(core, &to, None).await;
+            if let Some(notice) = notice {
+                notice::take_back(core, &to, notice).await;
+            }
             fetch::release(core, lease).await?;
             return Ok(Some(Err(error)));
         }

@@ -116,6 +116,27 @@ async fn a_route_that_refuses_gives_way_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_route_that_refuses_takes_back_no_notice_but_its_own() {
+    let (world, stop) = delivering(vec![route("turn", Carries::Message, DeliveryStatus::Shown, 1_000)]).await;
+    *world.harnesses.0.shows.lock().expect("unpoisoned") = Some(false);
+    let [red, green, blue] = ["red", "green", "blue"].map(|colour| format!("the build is {colour}"));
+    for text in [&red, &green] {
+        let id = world.say("alice", text).await;
+        until(&world, id, "stored, notified by wake-file, shown by turn").await;
+    }
+    *world.harnesses.0.answer.lock().expect("unpoisoned") = Some(Err(HarnessError::Denied("no grant".to_owned())));
+    let refused = world.say("alice", &blue).await;
+    until(&world, refused, "stored, notified by wake-file, refused by turn").await;
+    *world.harnesses.0.shows.lock().expect("unpoisoned") = Some(true);
+    world.hook("s1", "prompt").await;
+    let told = std::mem::take(&mut *world.harnesses.0.told.lock().expect("unpoisoned")).join("\n");
+    let lines: Vec<String> =
+        [&red, &green, &blue].map(|text| format!("relay-mesh: mail from shell: \u{201c}{text}\u{201d}")).into();
+    assert_eq!(told.lines().collect::<Vec<_>>(), lines, "two waited, and the hook itself brought the third");
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_route_that_is_busy_is_tried_again_further_and_further_apart_and_has_refused_nothing() {
     let (world, stop) = delivering(vec![route("turn", Carries::Message, DeliveryStatus::Shown, 1_000)]).await;
     stop.cancel();
