@@ -9,6 +9,7 @@ use store::{Child, ChildLeaf, Durability, Key, Leaf, Store, StoreError, Taker};
 use crate::agents::presence;
 use crate::agents::presence::{Heartbeat, span};
 use crate::agents::{Agent, AgentSummary, Presence};
+use crate::asks;
 use crate::core::Core;
 use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
@@ -62,7 +63,20 @@ async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>,
             Err(error) => return Err(error.into()),
         }
     }
+    let asking = asks::list::asking(core).await?;
+    all.iter_mut().filter(|seen| asking.contains(&seen.agent.name)).for_each(asks_its_user);
     Ok(all)
+}
+
+/// An agent of which a question is open waits for its user, whatever its session does meanwhile.
+fn asks_its_user(seen: &mut AgentSummary) {
+    match seen.presence {
+        Presence::Busy | Presence::Idle => {
+            seen.presence = Presence::NeedsInput;
+            seen.evidence = "has asked its user something".to_owned();
+        }
+        Presence::NeedsInput | Presence::Away | Presence::Offline => {}
+    }
 }
 
 /// Caches the roster for when the servers are unreachable.
@@ -98,7 +112,13 @@ pub(crate) async fn last_roster(core: &Core) -> Result<Option<Vec<AgentSummary>>
 
 pub(crate) async fn agent(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<Option<AgentSummary>, FindError> {
     match load_agent(core, name).await? {
-        Some(agent) => Ok(Some(presence::seen(core, inboxes, agent).await?)),
+        Some(agent) => {
+            let mut seen = presence::seen(core, inboxes, agent).await?;
+            if asks::list::asking(core).await?.contains(name) {
+                asks_its_user(&mut seen);
+            }
+            Ok(Some(seen))
+        }
         None => Ok(None),
     }
 }

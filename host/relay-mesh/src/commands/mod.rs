@@ -3,6 +3,8 @@
 pub(crate) mod ack;
 pub(crate) mod adopt;
 pub(crate) mod agents;
+pub(crate) mod ask;
+pub(crate) mod asks;
 pub(crate) mod cmd;
 pub(crate) mod completions;
 pub(crate) mod config;
