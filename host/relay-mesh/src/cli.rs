@@ -154,6 +154,10 @@ commands! {
     Asks(asks::Args),
     /// Ask the user of this machine something
     Ask(ask::Args),
+    /// Let agents do nothing more until you resume them
+    Pause(pause::Args),
+    /// Let paused agents go on
+    Resume(resume::Args),
     /// Say that you live, and what you are doing
     Heartbeat(heartbeat::Args),
     /// Wait until agents are here

@@ -6,6 +6,7 @@ use futures::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use store::{Child, ChildLeaf, Durability, Key, Leaf, Store, StoreError, Taker};
 
+use crate::agents::pause;
 use crate::agents::presence;
 use crate::agents::presence::{Heartbeat, span};
 use crate::agents::{Agent, AgentSummary, Presence};
@@ -65,6 +66,10 @@ async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>,
     }
     let asking = asks::list::asking(core).await?;
     all.iter_mut().filter(|seen| asking.contains(&seen.agent.name)).for_each(asks_its_user);
+    let paused = pause::paused(core).await?;
+    for seen in &mut all {
+        seen.paused = paused.iter().any(|(name, _)| *name == seen.agent.name);
+    }
     Ok(all)
 }
 
@@ -117,6 +122,7 @@ pub(crate) async fn agent(core: &Core, inboxes: &Inboxes, name: &AgentName) -> R
             if asks::list::asking(core).await?.contains(name) {
                 asks_its_user(&mut seen);
             }
+            seen.paused = pause::is_paused(core, name).await?;
             Ok(Some(seen))
         }
         None => Ok(None),

@@ -184,6 +184,9 @@ async fn obstacle(core: &Core, command: &Command, record: &SessionRecord) -> Res
         let why = "an argument holds a line break or another control character, which is never passed to a harness";
         return Ok(Some(Prospect::Waits(left_to_others(why, &command.to))));
     }
+    if record.paused.is_some() {
+        return Ok(Some(Prospect::Waits(format!("the user of `{}` has paused it", command.to))));
+    }
     match record::activity(core, record) {
         Activity::Idle | Activity::Busy => {}
         Activity::NeedsInput => {

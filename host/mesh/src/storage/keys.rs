@@ -169,6 +169,15 @@ pub(crate) fn offline_notice(of: &AgentName) -> Key {
     offline_notices().child(of.as_str())
 }
 
+/// The agents that the user of this machine has paused.
+pub(crate) fn pauses() -> Key {
+    constant("paused")
+}
+
+pub(crate) fn pause(name: &AgentName) -> Key {
+    pauses().child(name.as_str())
+}
+
 /// Questions to the user of this machine.
 pub(crate) fn asks() -> Key {
     constant("asks")

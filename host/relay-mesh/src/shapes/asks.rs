@@ -1,6 +1,7 @@
-//! Questions to the user: `asks`, `asks show`, `asks answer`, `ask`.
+//! What only the user may do: `asks`, `asks show`, `asks answer`, `pause`, `resume`; and `ask`.
 
 use mesh::asks::{Ask, AskStatus};
+use mesh::names::AgentName;
 use mesh::ports::machine::Instant;
 use serde::Serialize;
 use view::AskDetail;
@@ -101,6 +102,31 @@ impl Show for AsksShape {
             text.push_str(&format!("\n{row}{}", ask.below()));
         }
         text
+    }
+}
+
+/// `relay-mesh pause` and `relay-mesh resume`.
+#[derive(Debug, Serialize)]
+pub(crate) struct PausedShape {
+    /// What they are by now.
+    state: &'static str,
+    /// Those that were not so before.
+    agents: Vec<String>,
+}
+
+impl PausedShape {
+    pub(crate) fn paused(agents: &[AgentName]) -> PausedShape {
+        PausedShape { state: "paused", agents: agents.iter().map(ToString::to_string).collect() }
+    }
+
+    pub(crate) fn resumed(agents: &[AgentName]) -> PausedShape {
+        PausedShape { state: "resumed", ..PausedShape::paused(agents) }
+    }
+}
+
+impl Show for PausedShape {
+    fn text(&self) -> String {
+        self.agents.iter().map(|agent| format!("{agent} is {}", self.state)).collect::<Vec<_>>().join("\n")
     }
 }
 

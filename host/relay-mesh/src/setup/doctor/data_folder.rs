@@ -196,7 +196,7 @@ fn is_value(root: &Path, path: &Path) -> bool {
 }
 
 /// The first segments of the keys of the store's values.
-const KEPT_IN_STORE: [&str; 15] = [
+const KEPT_IN_STORE: [&str; 16] = [
     "agents",
     "asks",
     "commands",
@@ -206,6 +206,7 @@ const KEPT_IN_STORE: [&str; 15] = [
     "offline",
     "offline-notices",
     "outbox",
+    "paused",
     "reservations",
     "roster",
     "sessions",
