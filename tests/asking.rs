@@ -249,11 +249,11 @@ fn the_real_claude_code_asks_its_user() {
         let script = Script::new()
             .call("Join as alice", "mcp__relay-mesh__register_agent", json!({"name": "alice"}))
             .call(
-                "you are `alice`",
+                "outcome",
                 "mcp__relay-mesh__ask_user",
                 json!({"question": "Which colour?", "choices": ["red", "blue"]}),
             )
-            .call("your user answered: blue", "Bash", json!({"command": command, "description": "Answers itself"}))
+            .call("answered", "Bash", json!({"command": command, "description": "Answers itself"}))
             .say("second 4", "It is blue, and I cannot answer myself.");
         let model = Model::start(script);
         let user = thread::spawn({

@@ -64,13 +64,20 @@ async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>,
             Err(error) => return Err(error.into()),
         }
     }
-    let asking = asks::list::asking(core).await?;
-    all.iter_mut().filter(|seen| asking.contains(&seen.agent.name)).for_each(asks_its_user);
-    let paused = pause::paused(core).await?;
-    for seen in &mut all {
+    note_what_their_user_says(core, &mut all).await?;
+    Ok(all)
+}
+
+/// Notes which of these agents have asked their user something, and which the user has paused.
+pub(crate) async fn note_what_their_user_says(core: &Core, all: &mut [AgentSummary]) -> Result<(), StoreError> {
+    let (asking, paused) = (asks::list::asking(core).await?, pause::paused(core).await?);
+    for seen in all {
+        if asking.contains(&seen.agent.name) {
+            asks_its_user(seen);
+        }
         seen.paused = paused.iter().any(|(name, _)| *name == seen.agent.name);
     }
-    Ok(all)
+    Ok(())
 }
 
 /// An agent of which a question is open waits for its user, whatever its session does meanwhile.

@@ -75,7 +75,9 @@ pub(crate) async fn ring(
     record: Option<&SessionRecord>,
     ring: &Ring,
 ) -> Result<bool, StoreError> {
-    let Some(record) = record.filter(|record| can_wake(core, record, ring.priority)) else { return Ok(false) };
+    // Where the harness watches the file, a line would begin a turn of a paused agent.
+    let wakes = |record: &&SessionRecord| record.paused.is_none() && can_wake(core, record, ring.priority);
+    let Some(record) = record.filter(wakes) else { return Ok(false) };
     let counts = match record::activity(core, record) == Activity::Idle && !ring.from.is_shell() {
         true => Counts::WithOthers,
         false => Counts::Never,
