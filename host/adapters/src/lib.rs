@@ -56,6 +56,7 @@ pub use digest::{Digest, InvalidDigest};
 pub use examine::{Audit, Examination, Grantee, Objection};
 pub use faults::{Counters, Fault};
 pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
+pub use host_functions::notices::OwnNotices;
 pub use installed::{InstalledAdapters, InstalledError};
 pub use package::{Package, PackageError};
 pub use retention::LeftByAdapters;

@@ -14,13 +14,15 @@ pub enum Group {
     Commands,
     /// Starting, following and stopping runs and reviews. A call gives a handle.
     Runs,
+    /// Asking the user.
+    Asks,
     /// One tool for each harness that runs a task to its end. A call gives the whole result.
     Runners,
 }
 
 impl Group {
     /// The groups that may be added to the core, in the order in which they are written.
-    const FURTHER: [Group; 4] = [Group::Reservations, Group::Commands, Group::Runs, Group::Runners];
+    const FURTHER: [Group; 5] = [Group::Reservations, Group::Commands, Group::Runs, Group::Runners, Group::Asks];
 
     /// Its name in settings and on the command line.
     pub fn name(self) -> &'static str {
@@ -30,6 +32,7 @@ impl Group {
             Group::Commands => "commands",
             Group::Runs => "runs",
             Group::Runners => "runners",
+            Group::Asks => "asks",
         }
     }
 
@@ -41,6 +44,7 @@ impl Group {
             Group::Commands => 2,
             Group::Runs => 4,
             Group::Runners => 8,
+            Group::Asks => 16,
         }
     }
 }
@@ -51,7 +55,7 @@ pub struct Profile(u8);
 
 /// Why a list of groups is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a group of tools: core, reservations, commands, runs, runners")]
+#[error("`{0}` is not a group of tools: core, reservations, commands, runs, runners, asks")]
 pub struct UnknownGroup(String);
 
 impl Profile {
@@ -112,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_written_as_it_is_parsed() {
-        assert_eq!(Profile::all().count(), 16);
+        assert_eq!(Profile::all().count(), 32);
         for profile in Profile::all() {
             assert_eq!(profile.to_string().parse(), Ok(profile));
             assert!(profile.shows(Group::Core));

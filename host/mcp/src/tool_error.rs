@@ -7,8 +7,8 @@ use mesh::names::AgentName;
 use mesh::reasons;
 use mesh::reservations::repository::PlaceError;
 use mesh::{
-    AckError, AddressError, BindError, FetchError, FindError, FinishError, IdError, IdentifyError, OrderError,
-    RegisterError, ReleaseError, ReserveError, SendError, StatusError, TakeError,
+    AckError, AddressError, AskError, BindError, FetchError, FindError, FinishError, IdError, IdentifyError,
+    OrderError, RegisterError, ReleaseError, ReserveError, SendError, StatusError, TakeError,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 
@@ -59,6 +59,21 @@ impl From<AddressError> for ToolError {
             AddressError::Unknown { near, .. } => format!("Did you mean {}?", one_of(near)),
             AddressError::Ambiguous { candidates, .. } => format!("Write {}.", one_of(candidates)),
             AddressError::Store(_) => AGAIN.to_owned(),
+        };
+        ToolError::of(&error, next)
+    }
+}
+
+impl From<AskError> for ToolError {
+    fn from(error: AskError) -> ToolError {
+        let next = match &error {
+            AskError::Empty => "Put it into question.",
+            AskError::TooLong { .. } => "Ask in fewer words; name a file for the rest.",
+            AskError::Control { .. } => "Write plain text.",
+            AskError::Choices(_) => "Give fewer choices, or none.",
+            AskError::Choice(_) => "Give each choice a text of its own.",
+            AskError::TooMany(_) => "Wait for the answers.",
+            AskError::Patience | AskError::Store(_) => AGAIN,
         };
         ToolError::of(&error, next)
     }

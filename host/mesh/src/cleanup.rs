@@ -72,6 +72,8 @@ pub enum RecordKind {
     Invitations,
     /// Records of dead listeners.
     Listeners,
+    /// Pauses of agents that have no record any more.
+    Pauses,
     /// Questions to the user that have been over for a day.
     Asks,
     /// Segments of inboxes.
@@ -100,6 +102,7 @@ impl RecordKind {
             RecordKind::WakeFiles => "wake files",
             RecordKind::Invitations => "invitations",
             RecordKind::Listeners => "listeners",
+            RecordKind::Pauses => "pauses",
             RecordKind::Asks => "questions to the user",
             RecordKind::Mail => "mail segments",
             RecordKind::Receipts => "receipt segments",

@@ -8,6 +8,7 @@ use ulid::Ulid;
 use crate::Limits;
 use crate::names::MessageId;
 use crate::ports::consent::Consents;
+use crate::ports::desktop::Desktop;
 use crate::ports::harness::Harnesses;
 use crate::ports::machine::{Instant, Machine};
 use crate::storage::event_log::EventLog;
@@ -24,6 +25,8 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     /// Which senders the user allows to run commands. None until `Mesh::with_consents` sets it.
     pub(crate) consents: Arc<dyn Consents>,
+    /// Where the user is told of questions. None until `Mesh::with_desktop` sets it.
+    pub(crate) desktop: Arc<dyn Desktop>,
     pub(crate) topology: Topology,
     pub(crate) event_log: EventLog,
 }

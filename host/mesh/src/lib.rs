@@ -36,6 +36,7 @@ pub use agents::find::AgentMatch;
 pub use agents::heartbeat::HeartbeatError;
 pub use agents::list::FindError;
 pub use agents::offline_notice::OfflineNoticeError;
+pub use agents::pause::PauseError;
 pub use agents::register::{Adoptable, RegisterError, RegisterOutcome, Registered, Registration};
 pub use asks::answer::AnswerError;
 pub use asks::ask::AskError;

@@ -150,6 +150,14 @@ commands! {
     Guard(guard::Args),
     /// Ask an agent to run a command
     Cmd(cmd::Args),
+    /// Show what agents ask you, and answer
+    Asks(asks::Args),
+    /// Ask the user of this machine something
+    Ask(ask::Args),
+    /// Let agents do nothing more until you resume them
+    Pause(pause::Args),
+    /// Let paused agents go on
+    Resume(resume::Args),
     /// Say that you live, and what you are doing
     Heartbeat(heartbeat::Args),
     /// Wait until agents are here

@@ -173,6 +173,7 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         harnesses: Arc::clone(&adapters) as Arc<dyn mesh::ports::harness::Harnesses>,
         limits: settings.limits(),
     });
+    let mesh = mesh.with_desktop(Arc::new(adapters::OwnNotices::of(&surroundings(context, client))));
     let mesh = Arc::new(match AllowedCommands::of(settings, &context.environment) {
         Ok(allowed) => mesh.with_consents(Arc::new(allowed)),
         // Without a home folder there is no file with permissions.

@@ -82,6 +82,9 @@ pub struct AgentDetail {
     pub machine: String,
     // When its name was first registered.
     pub registered: Timestamp,
+    // Whether its user has paused it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
     // What to call it if it has no harness.
     #[serde(skip)]
     pub origin: Origin,
@@ -95,6 +98,7 @@ impl From<&AgentSummary> for AgentDetail {
             session: agent.session.as_ref().map(|session| session.id.clone()),
             machine: agent.machine.clone(),
             registered: Timestamp(agent.registered),
+            paused: seen.paused,
             origin: agent.origin,
         }
     }

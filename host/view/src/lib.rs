@@ -12,6 +12,7 @@
 //! is then in the tool list and costs context in every session. Notes for us are `//`.
 
 mod agents;
+mod asks;
 mod commands;
 mod delivery;
 mod messages;
@@ -22,6 +23,7 @@ mod sessions;
 mod timestamp;
 
 pub use agents::{AgentDetail, AgentView, PresenceView, RegisteredView, RegistrationView};
+pub use asks::{AskAnswerView, AskChoiceView, AskDetail, AskedByView};
 pub use commands::{CommandDetail, CommandView};
 pub use delivery::{RecipientView, RefusedRouteView, SentToView, SentView, StatusView, StepView};
 pub use messages::{MessageView, PriorityView};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use notify_rust::{Notification, Timeout};
 
 use super::rates::Use;
@@ -38,15 +39,49 @@ impl Host for Guest {
         if !has_session_bus(&self.lender.surroundings) {
             return Ok(Err(Error::Unsupported("there is no desktop session to notify".to_owned())));
         }
-        let mut notice = Notification::new();
-        notice
-            .appname("relay-mesh")
-            .summary(&plain(&title, LONGEST.0))
-            .body(&plain(&body, LONGEST.1))
-            .timeout(Timeout::Milliseconds(10_000));
+        let notice = notification(&title, &body);
         let shown = async { notice.show_async().await.map(drop).map_err(failed) };
         Ok(within(self.lender.settings.notices.timeout, "the desktop notification", shown).await)
     }
+}
+
+/// Notices of the host itself.
+#[derive(Clone, Debug)]
+pub struct OwnNotices {
+    /// Whether there is a desktop.
+    has_desktop: bool,
+}
+
+impl OwnNotices {
+    /// For a process with this environment.
+    pub fn of(surroundings: &Surroundings) -> OwnNotices {
+        OwnNotices { has_desktop: has_session_bus(surroundings) }
+    }
+}
+
+#[async_trait]
+impl mesh::ports::desktop::Desktop for OwnNotices {
+    async fn notice(&self, title: &str, body: &str) {
+        if !self.has_desktop {
+            return;
+        }
+        let notice = notification(title, body);
+        match tokio::time::timeout(Settings::default().timeout, notice.show_async()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the desktop shows no notice"),
+            Err(_) => tracing::debug!("the desktop does not answer"),
+        }
+    }
+}
+
+fn notification(title: &str, body: &str) -> Notification {
+    let mut notice = Notification::new();
+    notice
+        .appname("relay-mesh")
+        .summary(&plain(title, LONGEST.0))
+        .body(&plain(body, LONGEST.1))
+        .timeout(Timeout::Milliseconds(10_000))
+        .finalize()
 }
 
 /// Whether there is a session bus: checked first, because connecting may start one.

@@ -3,6 +3,7 @@
 //! To add one, write its file with an implementation of [`Tool`], and add its `mod` line and its line in
 //! [`tools`] here. If a view of the crate `view` fits, that is its output, and `text.rs` has its text.
 
+mod ask_user;
 mod bind_session;
 mod broadcast;
 mod checkout;
@@ -206,6 +207,9 @@ pub(crate) fn tools(profile: Profile, keyed: KeyArgument) -> BTreeMap<&'static s
             entry::<stop_run::StopRun>(keyed),
             task_entry::<review_changes::ReviewChanges>(keyed),
         ]);
+    }
+    if profile.shows(Group::Asks) {
+        tools.extend([entry::<ask_user::AskUser>(keyed)]);
     }
     if profile.shows(Group::Runners) {
         tools.extend([

@@ -121,4 +121,7 @@ pub struct AgentSummary {
     pub last_heard: Option<Instant>,
     /// How many messages wait for it.
     pub waiting: usize,
+    /// Whether its user has paused it.
+    #[serde(default)]
+    pub paused: bool,
 }

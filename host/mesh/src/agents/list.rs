@@ -6,9 +6,11 @@ use futures::{Stream, StreamExt as _, stream};
 use serde::{Deserialize, Serialize};
 use store::{Child, ChildLeaf, Durability, Key, Leaf, Store, StoreError, Taker};
 
+use crate::agents::pause;
 use crate::agents::presence;
 use crate::agents::presence::{Heartbeat, span};
 use crate::agents::{Agent, AgentSummary, Presence};
+use crate::asks;
 use crate::core::Core;
 use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
@@ -62,7 +64,31 @@ async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>,
             Err(error) => return Err(error.into()),
         }
     }
+    note_what_their_user_says(core, &mut all).await?;
     Ok(all)
+}
+
+/// Notes which of these agents have asked their user something, and which the user has paused.
+pub(crate) async fn note_what_their_user_says(core: &Core, all: &mut [AgentSummary]) -> Result<(), StoreError> {
+    let (asking, paused) = (asks::list::asking(core).await?, pause::paused(core).await?);
+    for seen in all {
+        if asking.contains(&seen.agent.name) {
+            asks_its_user(seen);
+        }
+        seen.paused = paused.iter().any(|(name, _)| *name == seen.agent.name);
+    }
+    Ok(())
+}
+
+/// An agent of which a question is open waits for its user, whatever its session does meanwhile.
+fn asks_its_user(seen: &mut AgentSummary) {
+    match seen.presence {
+        Presence::Busy | Presence::Idle => {
+            seen.presence = Presence::NeedsInput;
+            seen.evidence = "has asked its user something".to_owned();
+        }
+        Presence::NeedsInput | Presence::Away | Presence::Offline => {}
+    }
 }
 
 /// Caches the roster for when the servers are unreachable.
@@ -98,7 +124,14 @@ pub(crate) async fn last_roster(core: &Core) -> Result<Option<Vec<AgentSummary>>
 
 pub(crate) async fn agent(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<Option<AgentSummary>, FindError> {
     match load_agent(core, name).await? {
-        Some(agent) => Ok(Some(presence::seen(core, inboxes, agent).await?)),
+        Some(agent) => {
+            let mut seen = presence::seen(core, inboxes, agent).await?;
+            if asks::list::asking(core).await?.contains(name) {
+                asks_its_user(&mut seen);
+            }
+            seen.paused = pause::is_paused(core, name).await?;
+            Ok(Some(seen))
+        }
         None => Ok(None),
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod find;
 pub(crate) mod heartbeat;
 pub(crate) mod list;
 pub(crate) mod offline_notice;
+pub(crate) mod pause;
 pub(crate) mod presence;
 pub(crate) mod presence_events;
 pub(crate) mod profile;

@@ -250,7 +250,14 @@ pub(crate) async fn seen_beside(
         PrefetchedMail::Counted(messages) => messages,
         PrefetchedMail::Unknown => self::waiting(core, inboxes, &agent.name).await?,
     };
-    Ok(AgentSummary { presence, evidence, last_heard: Some(last_heard(&agent, &traces)), waiting, agent })
+    Ok(AgentSummary {
+        presence,
+        evidence,
+        last_heard: Some(last_heard(&agent, &traces)),
+        waiting,
+        paused: false,
+        agent,
+    })
 }
 
 /// What the harness itself says of a session that no hook has told of for a while: a turn may end without one, as where

@@ -2,20 +2,26 @@
 
 use store::{Durability, StoreError};
 
+use crate::Mesh;
+use crate::agents::Profile;
+use crate::agents::list::load_agent;
 use crate::asks::ask::{AskError, plain};
 use crate::asks::list;
-use crate::asks::record::{Ask, AskKind, AskStage, AskStatus, LONGEST_QUESTION, answer_text};
-use crate::core::Core;
+use crate::asks::record::{Ask, AskKind, AskStage, AskStatus, ConsentFor, LONGEST_QUESTION, answer_text};
+use crate::commands::run;
 use crate::delivery::chain;
-use crate::messages::inboxes::Inboxes;
-use crate::names::MessageId;
+use crate::messages::Draft;
+use crate::names::{AgentName, MessageId};
 use crate::ports::driver::Answer;
 use crate::ports::machine::Instant;
+use crate::sessions::{Evidence, Principal, Transport};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
 /// Most bytes of the text that says where an answer was given.
 const LONGEST_VIA: usize = 100;
+/// How much of a question its answer quotes, in characters.
+const MUCH: usize = 500;
 
 /// Why an answer was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -61,22 +67,16 @@ pub enum AnswerError {
     Store(#[from] StoreError),
 }
 
-pub(crate) async fn answer_ask(
-    core: &Core,
-    inboxes: &Inboxes,
-    id: MessageId,
-    answer: Answer,
-    via: &str,
-) -> Result<Ask, AnswerError> {
+pub(crate) async fn answer_ask(mesh: &Mesh, id: MessageId, answer: Answer, via: &str) -> Result<Ask, AnswerError> {
+    let core = &mesh.core;
     if let Answer::Refuse(text) | Answer::Fill(serde_json::Value::String(text)) = &answer {
         plain("answer", text, LONGEST_QUESTION).map_err(AnswerError::Text)?;
     }
     let via: String = via.chars().filter(|c| !c.is_control()).take(LONGEST_VIA).collect();
     let now = core.machine.now();
     let found = list::by_id(core, id).await?.ok_or(AnswerError::Unknown(id))?;
-    let asker_ended = found.process.is_some_and(|process| core.machine.has_ended(process));
-    if asker_ended {
-        list::settle(core, id, "the process that asked has ended").await?;
+    if let Some(why) = list::why_nobody_waits(core, &found).await? {
+        list::settle(core, id, why).await?;
     }
     let answered =
         records::update(core.local.as_ref(), &keys::ask(&found.slot), Durability::Synced, |old: Option<Ask>| {
@@ -86,14 +86,12 @@ pub(crate) async fn answer_ask(
             if let Err(error) = may_answer(&old, &answer, now) {
                 return (Next::Keep, Err(error));
             }
-            let done = !sets_off(&old, &answer);
-            let stage = AskStage::Answered { at: now, answer: answer.clone(), via: via.clone(), done };
-            let ask = Ask { stage, ..old };
+            let ask = Ask { stage: AskStage::Answered { at: now, answer: answer.clone(), via: via.clone() }, ..old };
             (Next::Put(ask.clone()), Ok(ask))
         })
         .await??;
-    carry_out(core, inboxes, &answered).await?;
     core.event_log.note("ask-answered", serde_json::json!({ "id": id, "agent": answered.by.agent })).await;
+    carry_out(mesh, &answered).await?;
     Ok(answered)
 }
 
@@ -101,7 +99,7 @@ pub(crate) async fn answer_ask(
 fn may_answer(ask: &Ask, answer: &Answer, now: Instant) -> Result<(), AnswerError> {
     let id = ask.id;
     match (&ask.stage, ask.status(now)) {
-        (AskStage::Answered { at, answer, via, .. }, _) => {
+        (AskStage::Answered { at, answer, via }, _) => {
             Err(AnswerError::AlreadyAnswered { id, answer: Box::new(answer.clone()), via: via.clone(), at: *at })
         }
         (AskStage::Settled { why, .. }, _) => Err(AnswerError::Gone { id, why: why.clone() }),
@@ -113,26 +111,67 @@ fn may_answer(ask: &Ask, answer: &Answer, now: Instant) -> Result<(), AnswerErro
     }
 }
 
-/// Whether an answer makes the mesh do something.
-fn sets_off(ask: &Ask, answer: &Answer) -> bool {
-    matches!((&ask.what, answer), (AskKind::HeldLoop(_), Answer::Allow))
-}
-
-/// Does what an answer sets off. Doing it twice is the same as doing it once.
-pub(crate) async fn carry_out(core: &Core, inboxes: &Inboxes, ask: &Ask) -> Result<(), StoreError> {
-    let AskStage::Answered { done: false, .. } = &ask.stage else { return Ok(()) };
-    if let AskKind::HeldLoop(held) = &ask.what {
-        chain::person_spoke(core, inboxes, &held.to).await?;
+/// Does what the end of a question sets off, unless that was done. Doing it twice is the same as doing it once.
+pub(crate) async fn carry_out(mesh: &Mesh, ask: &Ask) -> Result<(), StoreError> {
+    let core = &mesh.core;
+    let is_allowed = ask.answer() == Some(&Answer::Allow);
+    let agent = ask.by.agent.as_ref().filter(|_| ask.by_mail);
+    let sets_off = match &ask.what {
+        AskKind::HeldLoop(_) | AskKind::Consent(ConsentFor::Command { .. }) => is_allowed,
+        AskKind::Approval(_) | AskKind::Question(_) | AskKind::Consent(_) => false,
+    };
+    if ask.done || (!sets_off && agent.is_none()) {
+        return Ok(());
+    }
+    match &ask.what {
+        AskKind::HeldLoop(held) if is_allowed => chain::person_spoke(core, &mesh.inboxes, &held.to).await?,
+        AskKind::Consent(ConsentFor::Command { id, .. }) if is_allowed => run::free(core, *id).await?,
+        AskKind::HeldLoop(_) | AskKind::Approval(_) | AskKind::Question(_) | AskKind::Consent(_) => {}
+    }
+    if let Some(agent) = agent {
+        mail(mesh, ask, agent).await?;
     }
     let id = ask.id;
     records::update(core.local.as_ref(), &keys::ask(&ask.slot), Durability::Process, |old: Option<Ask>| match old {
-        Some(mut old) if old.id == id => {
-            if let AskStage::Answered { done, .. } = &mut old.stage {
-                *done = true;
-            }
-            (Next::Put(old), ())
-        }
+        Some(old) if old.id == id => (Next::Put(Ask { done: true, ..old }), ()),
         Some(_) | None => (Next::Keep, ()),
     })
     .await
+}
+
+/// Sends the answer to the agent that asked, as what it is: words from this user's command line.
+async fn mail(mesh: &Mesh, ask: &Ask, agent: &AgentName) -> Result<(), StoreError> {
+    if load_agent(&mesh.core, agent).await?.is_none() {
+        return Ok(());
+    }
+    let answered = match ask.answer() {
+        Some(Answer::Refuse(why)) if why.is_empty() => "Your user refused.".to_owned(),
+        Some(Answer::Refuse(why)) => format!("Your user refused: {why}"),
+        Some(answer) => format!("Your user answered: {}", answer_text(answer)),
+        None => "Nobody answered in time, so that it is refused.".to_owned(),
+    };
+    let asked = match &ask.what {
+        AskKind::Question(text) => text.chars().take(MUCH).collect(),
+        AskKind::Approval(_) | AskKind::Consent(_) | AskKind::HeldLoop(_) => String::new(),
+    };
+    let draft = Draft {
+        body: format!("{answered}\n\nYou had asked: {asked}"),
+        subject: Some("the answer to your question".to_owned()),
+        idempotency_key: Some(format!("ask-{}", ask.id)),
+        ..Draft::default()
+    };
+    let user = Principal {
+        session: None,
+        connection: None,
+        agent: None,
+        evidence: Evidence::CommandLine,
+        owns_connection: false,
+        transport: Transport::CommandLine,
+        profile: Profile::default(),
+    };
+    if let Err(error) = mesh.tell(&user, &AgentName::shell(), agent, draft).await {
+        // It can be read by `asks show`.
+        tracing::warn!(%agent, %error, "the answer was not sent");
+    }
+    Ok(())
 }

@@ -74,9 +74,10 @@ pub(crate) async fn ask(core: &Core, new: NewAsk) -> Result<Ask, AskError> {
     if of_one >= MOST_OF_ONE || of_all >= MOST {
         return Err(AskError::TooMany(if of_one >= MOST_OF_ONE { of_one } else { of_all }));
     }
-    let NewAsk { by, what, reason, choices, process, .. } = new;
+    let NewAsk { by, what, reason, choices, process, by_mail, .. } = new;
     let until = now.plus(patience);
-    let ask = Ask { id, by, what, reason, choices, at: now, until, process, slot, stage: AskStage::Open };
+    let stage = AskStage::Open;
+    let ask = Ask { id, by, what, reason, choices, at: now, until, process, by_mail, done: false, slot, stage };
     let key = keys::ask(&ask.slot);
     let kept = records::update(core.local.as_ref(), &key, Durability::Synced, |old: Option<Ask>| match old {
         Some(old) if is_same(&old, &ask, now) => (reasked(old.clone(), &ask), old),
@@ -85,14 +86,16 @@ pub(crate) async fn ask(core: &Core, new: NewAsk) -> Result<Ask, AskError> {
     .await?;
     if kept.id == ask.id {
         core.event_log.note("asked", serde_json::json!({ "id": ask.id, "agent": ask.by.agent })).await;
+        let asker = ask.by.agent.as_ref().map_or_else(|| "relay-mesh".to_owned(), ToString::to_string);
+        core.desktop.notice(&format!("{asker} asks you"), "see `relay-mesh asks`").await;
     }
     Ok(kept)
 }
 
 /// Somebody else waits for an open question that is asked again: the process that asked before may have ended.
 fn reasked(old: Ask, again: &Ask) -> Next<Ask> {
-    if old.stage == AskStage::Open && old.process != again.process {
-        Next::Put(Ask { process: again.process, ..old })
+    if old.stage == AskStage::Open && (old.process != again.process || old.by_mail != again.by_mail) {
+        Next::Put(Ask { process: again.process, by_mail: again.by_mail, ..old })
     } else {
         Next::Keep
     }
@@ -106,7 +109,9 @@ fn is_same(old: &Ask, new: &Ask, now: Instant) -> bool {
         (AskKind::HeldLoop(old_loop), AskKind::HeldLoop(new_loop), AskStatus::Answered | AskStatus::Expired) => {
             old_loop.chain == new_loop.chain && old.answer() != Some(&Answer::Allow)
         }
-        (_, _, AskStatus::Open | AskStatus::Answered) => true,
+        // A command waits longer than the question about it, and is not asked about twice.
+        (AskKind::Consent(ConsentFor::Command { .. }), _, AskStatus::Expired)
+        | (_, _, AskStatus::Open | AskStatus::Answered) => true,
         (_, _, AskStatus::Settled | AskStatus::Expired) => false,
     }
 }

@@ -2,12 +2,13 @@
 
 use store::{Durability, StoreError};
 
+use crate::Mesh;
 use crate::asks::answer;
-use crate::asks::record::{Ask, AskStage, AskStatus};
+use crate::asks::record::{Ask, AskKind, AskStage, AskStatus, ConsentFor};
+use crate::commands::{CommandStatus, order};
 use crate::core::Core;
 use crate::messages::id_prefix;
-use crate::messages::inboxes::Inboxes;
-use crate::names::{InvalidMessageId, MessageId};
+use crate::names::{AgentName, InvalidMessageId, MessageId};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -48,26 +49,66 @@ pub(crate) async fn all(core: &Core) -> Result<Vec<Ask>, StoreError> {
     Ok(asks)
 }
 
-/// Every question that is kept, after settling those that nobody waits for any more and doing what an answer set off, if
+/// Every question that is kept, after settling those that nobody waits for any more and doing what their ends set off, if
 /// the process that took the answer could not.
-pub(crate) async fn looked_after(core: &Core, inboxes: &Inboxes) -> Result<Vec<Ask>, StoreError> {
+pub(crate) async fn looked_after(mesh: &Mesh) -> Result<Vec<Ask>, StoreError> {
+    let core = &mesh.core;
     let now = core.machine.now();
     let mut asks = Vec::new();
     for ask in all(core).await? {
-        let asker_ended = ask.process.is_some_and(|process| core.machine.has_ended(process));
-        let ask = match &ask.stage {
-            AskStage::Open if asker_ended && ask.status(now) == AskStatus::Open => {
-                settle(core, ask.id, "the process that asked has ended").await?.unwrap_or(ask)
-            }
-            AskStage::Answered { done: false, .. } => {
-                answer::carry_out(core, inboxes, &ask).await?;
+        let ask = match ask.status(now) {
+            AskStatus::Open => match why_nobody_waits(core, &ask).await? {
+                Some(why) => settle(core, ask.id, why).await?.unwrap_or(ask),
+                None => ask,
+            },
+            AskStatus::Answered | AskStatus::Expired => {
+                answer::carry_out(mesh, &ask).await?;
                 ask
             }
-            AskStage::Open | AskStage::Answered { .. } | AskStage::Settled { .. } => ask,
+            AskStatus::Settled => ask,
         };
         asks.push(ask);
     }
     Ok(asks)
+}
+
+/// Why nobody has to answer an open question any more; none if somebody has to.
+pub(crate) async fn why_nobody_waits(core: &Core, ask: &Ask) -> Result<Option<&'static str>, StoreError> {
+    if ask.process.is_some_and(|process| core.machine.has_ended(process)) {
+        return Ok(Some("the process that asked has ended"));
+    }
+    if let AskKind::Consent(ConsentFor::Command { id, .. }) = &ask.what {
+        let standing = order::command(core, *id).await?.map(|command| command.standing(core.machine.now()));
+        if standing != Some(CommandStatus::Pending) {
+            return Ok(Some("the command waits no more"));
+        }
+    }
+    Ok(None)
+}
+
+/// The agents of which a question is open.
+pub(crate) async fn asking(core: &Core) -> Result<Vec<AgentName>, StoreError> {
+    let now = core.machine.now();
+    let open = all(core).await?.into_iter().filter(|ask| {
+        // Whoever has asked for a command goes on meanwhile.
+        let waits = !matches!(ask.what, AskKind::Consent(ConsentFor::Command { .. }));
+        waits
+            && ask.status(now) == AskStatus::Open
+            && !ask.process.is_some_and(|process| core.machine.has_ended(process))
+    });
+    Ok(open.filter_map(|ask| ask.by.agent).collect())
+}
+
+/// Nobody waits for the answer to an open question any more, but its agent wants it: it comes as a message.
+pub(crate) async fn leave_to_mail(core: &Core, id: MessageId) -> Result<(), StoreError> {
+    let Some(ask) = by_id(core, id).await? else { return Ok(()) };
+    records::update(core.local.as_ref(), &keys::ask(&ask.slot), Durability::Synced, |old: Option<Ask>| match old {
+        Some(old) if old.id == id && old.stage == AskStage::Open => {
+            (Next::Put(Ask { process: None, by_mail: true, ..old }), ())
+        }
+        Some(_) | None => (Next::Keep, ()),
+    })
+    .await
 }
 
 pub(crate) async fn by_id(core: &Core, id: MessageId) -> Result<Option<Ask>, StoreError> {

@@ -3,8 +3,10 @@
 //! An ask never leaves the local store of its machine. The first answer wins, by a swap of its record, and what nobody
 //! answers in time is refused.
 
+pub(crate) mod about_command;
 pub(crate) mod answer;
 pub(crate) mod ask;
+pub(crate) mod held_loop;
 pub(crate) mod list;
 mod record;
 pub(crate) mod retention;

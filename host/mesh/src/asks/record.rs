@@ -114,12 +114,23 @@ pub struct NewAsk {
     pub same_as: Option<String>,
     /// The process that waits for the answer. Once it has ended, nobody has to answer any more.
     pub process: Option<Process>,
+    /// Whether the asking agent gets the answer as a message, because nobody waits for it.
+    pub by_mail: bool,
 }
 
 impl NewAsk {
     /// A question that waits as long as the settings say, with nothing to choose from.
     pub fn new(by: AskedBy, what: AskKind) -> NewAsk {
-        NewAsk { by, what, reason: None, choices: Vec::new(), patience: None, same_as: None, process: None }
+        NewAsk {
+            by,
+            what,
+            reason: None,
+            choices: Vec::new(),
+            patience: None,
+            same_as: None,
+            process: None,
+            by_mail: false,
+        }
     }
 }
 
@@ -137,9 +148,6 @@ pub enum AskStage {
         answer: Answer,
         /// Where it was given, as text for the user.
         via: String,
-        /// Whether what it sets off in the mesh has been done.
-        #[serde(default)]
-        done: bool,
     },
     /// It was answered elsewhere, or nobody has to answer any more.
     Settled {
@@ -172,6 +180,12 @@ pub struct Ask {
     /// The process that waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
+    /// Whether the asking agent gets the answer as a message.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) by_mail: bool,
+    /// Whether what its end sets off in the mesh has been done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) done: bool,
     /// The last segment of its key.
     pub(crate) slot: String,
     /// How far it is.
@@ -257,8 +271,10 @@ impl Ask {
     pub(crate) fn takes(&self, answer: &Answer) -> bool {
         match (&self.what, answer) {
             (_, Answer::Refuse(_))
-            | (AskKind::Approval(_), Answer::Allow | Answer::AllowForSession | Answer::Stop | Answer::Fill(_))
+            | (AskKind::Approval(_), Answer::Allow | Answer::AllowForSession | Answer::Stop)
             | (AskKind::Consent(_) | AskKind::HeldLoop(_), Answer::Allow) => true,
+            // A form that a harness wants filled in.
+            (AskKind::Approval(_), Answer::Fill(value)) => value.is_object(),
             (_, Answer::Choose(id)) => self.choices.iter().any(|(offered, _)| offered == id),
             (AskKind::Question(_), Answer::Fill(value)) => self.choices.is_empty() && value.is_string(),
             (AskKind::Question(_), Answer::Allow)

@@ -9,6 +9,8 @@ use std::time::Duration;
 use store::{Durability, Hold, StoreError};
 
 use crate::agents;
+use crate::asks;
+use crate::asks::about_command::CommandConsent;
 use crate::commands::order;
 use crate::commands::{Command, CommandStage, CommandStatus, Ended, LONGEST_RESULT, Run};
 use crate::core::Core;
@@ -130,6 +132,11 @@ pub(crate) async fn look_again(core: &Core) -> Result<Vec<Command>, StoreError> 
     Ok(freed)
 }
 
+/// Clears the reason why a command waits, so that its runner tries again.
+pub(crate) async fn free(core: &Core, id: MessageId) -> Result<(), StoreError> {
+    note_wait(core, id, None).await.map(drop)
+}
+
 /// Notes on every pending command of an agent why it waits.
 pub(super) async fn let_all_wait(core: &Core, agent: &AgentName, why: &str) -> Result<(), StoreError> {
     for command in order::commands(core, Some(agent)).await? {
@@ -163,11 +170,22 @@ async fn prospect(
 /// happens.
 async fn obstacle(core: &Core, command: &Command, record: &SessionRecord) -> Result<Option<Prospect>, StoreError> {
     if let Some(why) = why_not_allowed(command, &core.consents.given()) {
-        return Ok(Some(Prospect::Waits(why)));
+        match asks::about_command::consent(core, command).await? {
+            CommandConsent::Allowed => {}
+            CommandConsent::Refused(said) => return Ok(Some(Prospect::Waits(left_to_others(&said, &command.to)))),
+            CommandConsent::NotAsked => return Ok(Some(Prospect::Waits(why))),
+            CommandConsent::Asked => {
+                let why = format!("{why}, or let this one run: `relay-mesh asks` shows the question");
+                return Ok(Some(Prospect::Waits(why)));
+            }
+        }
     }
     if command.arguments.iter().any(|argument| argument.chars().any(char::is_control)) {
         let why = "an argument holds a line break or another control character, which is never passed to a harness";
         return Ok(Some(Prospect::Waits(left_to_others(why, &command.to))));
+    }
+    if record.paused.is_some() {
+        return Ok(Some(Prospect::Waits(format!("the user of `{}` has paused it", command.to))));
     }
     match record::activity(core, record) {
         Activity::Idle | Activity::Busy => {}

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
+use crate::asks;
 use crate::core::Core;
 use crate::messages::Trace;
 use crate::messages::inbox;
@@ -67,5 +68,6 @@ pub(crate) async fn person_spoke(core: &Core, inboxes: &Inboxes, name: &AgentNam
     let mut inbox = inbox.lock().await;
     inbox.refresh(core.shared.as_ref(), name).await?;
     let held: Vec<_> = inbox.open.all().filter(|slot| slot.history.hold.is_some()).map(|slot| slot.header.id).collect();
-    inbox::receipt(core, name, &held, &Event::Freed, Durability::Process).await
+    inbox::receipt(core, name, &held, &Event::Freed, Durability::Process).await?;
+    asks::held_loop::settle(core, name).await
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use store::StoreError;
 
-use crate::agents::remote_presence;
+use crate::agents::{pause, remote_presence};
 use crate::core::Core;
 use crate::delivery::chain;
 use crate::delivery::evidence::{OpenHandOvers, ROUTE_OF_HOOKS};
@@ -77,6 +77,7 @@ impl Mesh {
             untold: None,
             invitation: None,
             advice: None,
+            paused: None,
             ends_turn: false,
         };
         let mut answer = adapter.hook(call, &mut desk).await;
@@ -139,6 +140,14 @@ pub(crate) async fn confirm_hook(core: &Core, outcome: HookOutcome, event: &str)
     Ok(())
 }
 
+/// What a tool is refused with while its agent is paused.
+fn paused_text(agent: &AgentName) -> String {
+    format!(
+        "your user has paused you, `{agent}`: use no tool, say where you are and end your turn. They let you go on by \
+         `relay-mesh resume {agent}`."
+    )
+}
+
 /// Looks things up for one hook. An error here costs the hook its mail, but never breaks the harness.
 struct MeshHookHost<'a> {
     mesh: &'a Mesh,
@@ -157,6 +166,8 @@ struct MeshHookHost<'a> {
     invitation: Option<(SessionRef, MessageId)>,
     /// The advice given to the adapter before the mail, with its session. Written by `look_up`.
     advice: Option<(SessionRef, String)>,
+    /// The paused agent of the session. Written by `look_up`.
+    paused: Option<AgentName>,
     /// Whether the turn ends with this hook, unless its answer carries mail. Written by `look_up`.
     ends_turn: bool,
 }
@@ -170,7 +181,10 @@ impl HookHost for MeshHookHost<'_> {
         }
         // An edit must be refused even if the mail cannot be read.
         let found = self.find(&reading).await;
-        let refusal = self.look_at_edits(&reading).await;
+        let refusal = match &self.paused {
+            Some(agent) => Some(paused_text(agent)),
+            None => self.look_at_edits(&reading).await,
+        };
         match found {
             Ok(findings) => Findings { refusal, ..findings },
             Err(error) => {
@@ -274,6 +288,11 @@ impl MeshHookHost<'_> {
             });
         };
         let agent = record::agent_of(&mesh.core, &session).await?;
+        if let Some(agent) = &agent {
+            let is_paused = pause::is_paused(&mesh.core, agent).await?;
+            pause::note_on(&mesh.core, &session, is_paused).await?;
+            self.paused = is_paused.then(|| agent.clone());
+        }
         // Only the adapter knows whether and when its harness can be told to watch a file.
         let driven = record::session_record(&mesh.core, &session).await?.is_some_and(|record| record.driven);
         let wake_file = match reading.watches_wake_file && !driven {
@@ -318,12 +337,13 @@ impl MeshHookHost<'_> {
         })
     }
 
-    /// No mail while the session waits for its user: for an answer, for a prompt after they have stopped it, or for them
+    /// No mail while its agent is paused, and none while the session waits for its user: for an answer, for a prompt after they have stopped it, or for them
     /// to open it again.
     fn may_show(&self, record: &SessionRecord, reading: &Reading) -> bool {
         let core = &self.mesh.core;
         let stopped = record.stopped_until(core.machine.now(), core.limits.after_stop).is_some();
-        record.activity != Activity::NeedsInput && (reading.attended || !stopped) && !record::is_left(core, record)
+        let may_come = record.paused.is_none() && (reading.attended || !stopped);
+        record.activity != Activity::NeedsInput && may_come && !record::is_left(core, record)
     }
 
     /// Why the edits of this hook must be refused. Stores mere advice for the next reply that can show it.

@@ -279,8 +279,7 @@ async fn ring_again(core: &Core, agent: &AgentName, slots: &[Slot]) -> Result<()
     let Some(to) = agents::list::load_agent(core, agent).await? else { return Ok(()) };
     let record = presence::traces(core, &to).await?.record;
     for Slot { header, .. } in slots {
-        let ring =
-            Ring { id: header.id, from: header.from.clone(), priority: header.priority, hops: header.trace.hops };
+        let ring = Ring { id: header.id, from: header.from.clone(), priority: header.priority, trace: header.trace };
         match wake_file::why_hold(core, record.as_ref(), &ring).await? {
             Some(hold) => {
                 let event = Event::Held { hold: hold.clone() };

@@ -6,13 +6,14 @@
 use serde::{Deserialize, Serialize};
 use store::{Durability, Position, StoreError};
 
+use crate::asks;
 use crate::core::Core;
 use crate::delivery::loop_guard::{Wakes, why_held};
 use crate::delivery::serve;
 use crate::messages::inbox;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::{DeliveryStatus, Event};
-use crate::messages::{Hold, Message, Priority};
+use crate::messages::{Hold, Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::identify::CONNECTION;
@@ -29,12 +30,12 @@ pub(crate) struct Ring {
     pub(crate) id: MessageId,
     pub(crate) from: AgentName,
     pub(crate) priority: Priority,
-    pub(crate) hops: u32,
+    pub(crate) trace: Trace,
 }
 
 impl Ring {
     pub(crate) fn of(message: &Message) -> Ring {
-        Ring { id: message.id, from: message.from.clone(), priority: message.priority, hops: message.trace.hops }
+        Ring { id: message.id, from: message.from.clone(), priority: message.priority, trace: message.trace }
     }
 }
 
@@ -74,7 +75,9 @@ pub(crate) async fn ring(
     record: Option<&SessionRecord>,
     ring: &Ring,
 ) -> Result<bool, StoreError> {
-    let Some(record) = record.filter(|record| can_wake(core, record, ring.priority)) else { return Ok(false) };
+    // Where the harness watches the file, a line would begin a turn of a paused agent.
+    let wakes = |record: &&SessionRecord| record.paused.is_none() && can_wake(core, record, ring.priority);
+    let Some(record) = record.filter(wakes) else { return Ok(false) };
     let counts = match record::activity(core, record) == Activity::Idle && !ring.from.is_shell() {
         true => Counts::WithOthers,
         false => Counts::Never,
@@ -96,10 +99,11 @@ fn can_wake(core: &Core, record: &SessionRecord, priority: Priority) -> bool {
         && priority > Priority::Low
 }
 
-/// Notes in the event log that the loop guard stopped a message.
+/// Notes in the event log that the loop guard stopped a message, and asks the user whether it shall.
 pub(crate) async fn note_held(core: &Core, ring: &Ring, to: &AgentName, hold: &Hold) {
     let details = serde_json::json!({ "id": ring.id, "from": ring.from, "to": to, "reason": hold.reason });
     core.event_log.note("held", details).await;
+    asks::held_loop::ask(core, ring, to, hold).await;
 }
 
 /// Why the loop guard stops a message to a session; `None` if it does not. Nobody loops with the user's own shell.
@@ -109,7 +113,7 @@ pub(crate) async fn why_hold(
     ring: &Ring,
 ) -> Result<Option<Hold>, StoreError> {
     match record.filter(|record| can_wake(core, record, ring.priority)) {
-        Some(record) if !ring.from.is_shell() => why_not_wake(core, &record.session, &ring.from, ring.hops).await,
+        Some(record) if !ring.from.is_shell() => why_not_wake(core, &record.session, &ring.from, ring.trace.hops).await,
         Some(_) | None => Ok(None),
     }
 }

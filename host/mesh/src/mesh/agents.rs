@@ -4,12 +4,36 @@ use crate::agents::adopt::{AdoptError, Adopted};
 use crate::agents::find::AgentMatch;
 use crate::agents::heartbeat::HeartbeatError;
 use crate::agents::offline_notice::OfflineNoticeError;
-use crate::agents::{AgentSummary, adopt, heartbeat, offline_notice, presence};
+use crate::agents::pause::PauseError;
+use crate::agents::{AgentSummary, adopt, heartbeat, offline_notice, pause, presence};
 use crate::names::AgentName;
 use crate::sessions::{ConnectionId, Principal, Sign};
+use crate::storage::keys;
 use crate::{FindError, Mesh, agents};
+use store::{StoreError, Watch};
 
 impl Mesh {
+    /// Pauses these agents of this machine, or all of it, until they are resumed. Returns those that were not paused. The
+    /// caller has made sure that it is the user who asks.
+    pub async fn pause(&self, names: Option<&[AgentName]>) -> Result<Vec<AgentName>, PauseError> {
+        pause::pause(self, names).await
+    }
+
+    /// Lets these agents, or all, go on. What has waited for them is delivered, in order. Returns those that were paused.
+    pub async fn resume(&self, names: Option<&[AgentName]>) -> Result<Vec<AgentName>, StoreError> {
+        pause::resume(self, names).await
+    }
+
+    /// Whether the user has paused an agent: nothing is given to it then.
+    pub async fn is_paused(&self, name: &AgentName) -> Result<bool, StoreError> {
+        pause::is_paused(&self.core, name).await
+    }
+
+    /// Watches which agents are paused from now on.
+    pub async fn watch_pauses(&self) -> Result<Box<dyn Watch>, StoreError> {
+        self.core.local.watch(&[keys::pauses()]).await
+    }
+
     /// Moves an agent from another machine to this one. It must be away, or offline by its machine's own word. The next
     /// caller that registers its name here becomes this agent.
     pub async fn adopt(&self, name: &AgentName) -> Result<Adopted, AdoptError> {

@@ -20,14 +20,14 @@ impl Mesh {
 
     /// The questions that wait for the user, oldest first. Those of processes that have ended are settled.
     pub async fn asks(&self) -> Result<Vec<Ask>, StoreError> {
-        let all = list::looked_after(&self.core, &self.inboxes).await?;
+        let all = list::looked_after(self).await?;
         let now = self.core.machine.now();
         Ok(all.into_iter().filter(|ask| ask.status(now) == AskStatus::Open).collect())
     }
 
     /// Every question that is kept, oldest first: also those that have been over for less than a day.
     pub async fn all_asks(&self) -> Result<Vec<Ask>, StoreError> {
-        list::looked_after(&self.core, &self.inboxes).await
+        list::looked_after(self).await
     }
 
     /// One question, if it is kept.
@@ -43,7 +43,7 @@ impl Mesh {
     /// Answers a question. The first answer wins; any other gets an error that says what the first one was. `via` says
     /// where it was given. The caller has made sure that it is the user who answers.
     pub async fn answer_ask(&self, id: MessageId, answer: Answer, via: &str) -> Result<Ask, AnswerError> {
-        answer::answer_ask(&self.core, &self.inboxes, id, answer, via).await
+        answer::answer_ask(self, id, answer, via).await
     }
 
     /// Notes that a question was answered elsewhere, or that nobody has to answer any more. Does nothing to a question
@@ -55,6 +55,11 @@ impl Mesh {
     /// Waits until a question is over. What has expired is refused, not cancelled. Cancel it to stop waiting.
     pub async fn wait_for_answer(&self, id: MessageId) -> Result<AskOutcome, StoreError> {
         wait::wait_for_answer(&self.core, id).await
+    }
+
+    /// Nobody waits for the answer to this question any more: its agent gets it as a message.
+    pub async fn leave_ask_to_mail(&self, id: MessageId) -> Result<(), StoreError> {
+        list::leave_to_mail(&self.core, id).await
     }
 
     /// Watches all questions from now on.

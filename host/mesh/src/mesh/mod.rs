@@ -18,6 +18,7 @@ use crate::core::Core;
 use crate::delivery::Delivery;
 use crate::messages::inboxes::Inboxes;
 use crate::ports::consent::{Consents, Nobody};
+use crate::ports::desktop::{Desktop, NoDesktop};
 use crate::ports::harness::Harnesses;
 use crate::ports::machine::Machine;
 use crate::sessions::connections::Connections;
@@ -47,6 +48,7 @@ impl Mesh {
                 topology: Topology::of(&shared, &local),
                 event_log: EventLog::new(Arc::clone(&shared), Arc::clone(&machine)),
                 consents: Arc::new(Nobody),
+                desktop: Arc::new(NoDesktop),
                 shared,
                 local,
                 machine,
@@ -64,6 +66,12 @@ impl Mesh {
     #[must_use]
     pub fn with_consents(self, consents: Arc<dyn Consents>) -> Mesh {
         Mesh { core: Core { consents, ..self.core }, ..self }
+    }
+
+    /// The same mesh, with a desktop on which the user is told of questions.
+    #[must_use]
+    pub fn with_desktop(self, desktop: Arc<dyn Desktop>) -> Mesh {
+        Mesh { core: Core { desktop, ..self.core }, ..self }
     }
 
     /// The harnesses that this mesh knows.

@@ -209,6 +209,7 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
         }
         status.held.extend(held.into_values());
     }
+    agents::list::note_what_their_user_says(core, &mut status.agents).await?;
     Ok(status)
 }
 

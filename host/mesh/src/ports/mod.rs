@@ -3,6 +3,7 @@
 pub mod candidate;
 pub mod consent;
 pub mod data_files;
+pub mod desktop;
 pub mod driver;
 pub mod harness;
 pub mod machine;

@@ -144,6 +144,13 @@ pub(crate) async fn clean_up_notes(core: &Core, dry_run: DryRun, tally: &mut Tal
             remove_one(core, RecordKind::Speakers, (&key, revision), dry_run, tally).await?;
         }
     }
+    for key in core.local.list(&keys::pauses()).await? {
+        let Some((revision, _)) = sound::<serde_json::Value>(core, &key).await? else { continue };
+        let Ok(name) = key.leaf().parse::<AgentName>() else { continue };
+        if core.shared.get(&keys::meta(&name)).await?.is_none() {
+            remove_one(core, RecordKind::Pauses, (&key, revision), dry_run, tally).await?;
+        }
+    }
     for key in core.local.list(&keys::reserved_folders()).await? {
         let Some((revision, noted)) = sound::<ReservedFolder>(core, &key).await? else { continue };
         let is_old = now.since(noted.at) >= core.limits.keep;

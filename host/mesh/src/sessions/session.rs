@@ -160,6 +160,9 @@ pub struct SessionRecord {
     /// When its user stopped a turn of it. Their next prompt removes this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Instant>,
+    /// When its user paused its agent. Written by `pause`, and by a hook of a new session of a paused agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Instant>,
     /// The id of the session that succeeded it after a clear or a resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeded_by: Option<String>,
@@ -194,6 +197,7 @@ impl SessionRecord {
             advice: None,
             notice: None,
             stopped: None,
+            paused: None,
             succeeded_by: None,
             told: None,
         }
@@ -204,14 +208,21 @@ impl SessionRecord {
         self.beat.map_or(self.heard, |beat| beat.max(self.heard))
     }
 
-    /// Until when mail waits for the user who has stopped this session; `None` if it does not.
+    /// Until when mail waits for the user who has stopped this session or paused its agent; `None` if it does not. A
+    /// pause has no end of its own: the record changes when it ends.
     pub(crate) fn stopped_until(&self, now: Instant, longest: u64) -> Option<Instant> {
+        if self.paused.is_some() {
+            return Some(now.plus(UNTIL_RESUMED));
+        }
         let stopped = self.stopped?;
         let until = stopped.plus(longest);
         // A stop far in the future was noted by a clock that has stepped back since.
         (now < until && stopped.since(now) <= longest).then_some(until)
     }
 }
+
+/// When a paused session is looked at again, in milliseconds, unless its record changes before: a day.
+const UNTIL_RESUMED: u64 = 24 * 3_600_000;
 
 /// An activity that was reported to other machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

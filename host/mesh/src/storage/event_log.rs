@@ -45,7 +45,7 @@ impl Event {
 }
 
 /// Every kind of event that this version writes, in alphabetical order.
-pub const EVENT_KINDS: [&str; 24] = [
+pub const EVENT_KINDS: [&str; 26] = [
     "adopted",
     "agent-offline",
     "agent-online",
@@ -62,10 +62,12 @@ pub const EVENT_KINDS: [&str; 24] = [
     "edit-refused",
     "held",
     "invited",
+    "paused",
     "registered",
     "released",
     "reservation-taken",
     "reserved",
+    "resumed",
     "sent",
     "store-replaced",
     "wake-failed",

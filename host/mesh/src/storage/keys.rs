@@ -198,6 +198,15 @@ pub(crate) fn driving() -> Key {
     constant("driving")
 }
 
+/// The agents that the user of this machine has paused.
+pub(crate) fn pauses() -> Key {
+    constant("paused")
+}
+
+pub(crate) fn pause(name: &AgentName) -> Key {
+    pauses().child(name.as_str())
+}
+
 /// Questions to the user of this machine.
 pub(crate) fn asks() -> Key {
     constant("asks")

@@ -1,6 +1,7 @@
 //! Questions to the user: asked once, answered once, gone when nobody waits for them.
 
 use super::{World, name};
+use crate::agents::Presence;
 use crate::asks::{AskKind, AskOutcome, AskStatus, AskedBy, ConsentFor, HeldLoop, LONGEST_QUESTION, NewAsk};
 use crate::names::MessageId;
 use crate::ports::driver::{Answer, Operation};
@@ -278,4 +279,26 @@ async fn a_consent_is_allowed_or_refused() {
     let id = world.asks(NewAsk::new(AskedBy::default(), AskKind::Consent(what))).await;
     assert!(world.answers(id, Answer::AllowForSession, "").await.contains("does not offer"));
     assert_eq!(world.answers(id, Answer::Allow, "").await, "answered");
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_wait_gets_the_answer_as_mail_once() {
+    let world = World::new();
+    world.joined("alice").await;
+    let id = world.asks(NewAsk { by_mail: true, ..question("Which port?") }).await;
+    let listed = async || world.mesh.agent(&name("alice")).await.expect("readable").expect("there").presence;
+    assert_eq!(listed().await, Presence::NeedsInput);
+    world.answers(id, text("8080"), "here").await;
+    assert_eq!(listed().await, Presence::Idle);
+    world.mesh.all_asks().await.expect("readable");
+    assert_eq!(world.fetch("alice").await, "Your user answered: 8080\n\nYou had asked: Which port?");
+    // What nobody answers is mailed at the next look.
+    let id = world.asks(question("Which host?")).await;
+    world.mesh.leave_ask_to_mail(id).await.expect("stored");
+    world.machine.pass(10 * 60_000);
+    for _ in 0..2 {
+        world.mesh.asks().await.expect("readable");
+    }
+    let told = world.fetch("alice").await;
+    assert!(told.starts_with("Nobody answered in time") && told.matches("Which host?").count() == 1, "{told}");
 }

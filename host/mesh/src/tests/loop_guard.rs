@@ -7,9 +7,11 @@ use store::Store as _;
 use tokio_util::sync::CancellationToken;
 
 use super::{World, draft, name};
+use crate::asks::AskKind;
 use crate::messages::Trace;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
+use crate::ports::driver::Answer;
 use crate::ports::harness::{Carries, Delivered};
 use crate::sessions::Call;
 use crate::testing::{route, session_call};
@@ -55,6 +57,60 @@ async fn a_chain_without_a_person_ends_at_the_hop_limit_and_a_person_frees_it() 
     assert!(held(&alice, "bob").await, "where no person spoke the chain goes on");
     world.hook("s1", "prompt").await;
     assert!(!held(&alice, "bob").await, "where a person spoke another one begins");
+}
+
+/// The open questions about held messages: whom they do not wake.
+async fn asked(world: &World) -> Vec<String> {
+    let asks = world.mesh.asks().await.expect("readable");
+    let held = asks.iter().filter_map(|ask| match &ask.what {
+        AskKind::HeldLoop(held) => Some(format!("{} to {}", held.from, held.to)),
+        AskKind::Approval(_) | AskKind::Question(_) | AskKind::Consent(_) => None,
+    });
+    held.collect()
+}
+
+async fn answers(world: &World, answer: Answer) {
+    let ask = world.mesh.asks().await.expect("readable").remove(0);
+    world.mesh.answer_ask(ask.id, answer, "here").await.expect("answered");
+}
+
+#[tokio::test]
+async fn the_user_is_asked_about_a_held_loop_and_can_free_it() {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 1, ..LoopLimits::default() }).await;
+    for (sender, to, session) in [(&alice, "bob", "s2"), (&bob, "alice", "s1")] {
+        world.send(sender, to, draft("x")).await.expect("sent");
+        world.shown(session, "stop").await;
+    }
+    assert_eq!(asked(&world).await, Vec::<String>::new());
+    let sent = world.send(&alice, "bob", draft("held")).await.expect("sent");
+    world.send(&alice, "bob", draft("held too")).await.expect("sent");
+    assert_eq!(world.history(sent.id).await, "stored, held");
+    assert_eq!(asked(&world).await, ["alice to bob"], "once, however many are held");
+    answers(&world, Answer::Allow).await;
+    assert_eq!(world.history(sent.id).await, "stored", "as if the user had spoken");
+    assert_eq!(world.shown("s2", "stop").await, "held held too");
+}
+
+#[tokio::test]
+async fn a_loop_that_the_user_refuses_stays_held_and_is_asked_about_no_more() {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 0, ..LoopLimits::default() }).await;
+    world.send(&alice, "bob", draft("x")).await.expect("sent");
+    world.shown("s2", "stop").await;
+    let sent = world.send(&bob, "alice", draft("held")).await.expect("sent");
+    assert_eq!(asked(&world).await, ["bob to alice"]);
+    answers(&world, Answer::Refuse(String::new())).await;
+    world.send(&bob, "alice", draft("held too")).await.expect("sent");
+    assert_eq!((asked(&world).await.len(), world.history(sent.id).await), (0, "stored, held".to_owned()));
+    // A question that the user need not answer any more: they have spoken to the agent itself.
+    world.hook("s2", "prompt").await;
+    world.send(&bob, "alice", draft("new chain")).await.expect("sent");
+    world.shown("s1", "prompt").await;
+    world.send(&alice, "bob", draft("x")).await.expect("sent");
+    world.shown("s2", "stop").await;
+    world.send(&bob, "alice", draft("held again")).await.expect("sent");
+    assert_eq!(asked(&world).await, ["bob to alice"], "another chain");
+    world.hook("s1", "prompt").await;
+    assert_eq!(asked(&world).await.len(), 0);
 }
 
 #[tokio::test]

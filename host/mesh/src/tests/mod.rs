@@ -21,6 +21,7 @@ mod model;
 mod namespaces;
 mod orders;
 mod outbox;
+mod pausing;
 mod presence_events;
 mod reservations;
 mod retention;

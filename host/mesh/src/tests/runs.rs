@@ -4,9 +4,11 @@
 use std::sync::{Arc, Mutex};
 
 use super::{World, name};
+use crate::asks::{AskKind, ConsentFor};
 use crate::commands::{Command, Ended};
 use crate::names::MessageId;
 use crate::ports::consent::{Consent, Consents};
+use crate::ports::driver::Answer;
 use crate::ports::harness::{HarnessError, Means};
 use crate::sessions::{Activity, Session, SessionRef};
 use crate::testing::{session_call, shell_call};
@@ -153,6 +155,37 @@ async fn a_strangers_command_keeps_no_other_from_being_run_and_runs_once_it_is_a
     assert_eq!(stage.tells(strange).await, "pending", "nothing stands in its way any more");
     while stage.pass().await.is_some() {}
     assert_eq!(stage.ran(), "/review second, /review first");
+}
+
+#[tokio::test]
+async fn a_strangers_command_becomes_a_question_and_the_answer_is_for_that_one_alone() {
+    let stage = Stage::new().await;
+    stage.world.register(&shell_call(None), "carol").await;
+    let (first, second) =
+        (stage.ask(Some("carol"), "/review", "first").await, stage.ask(Some("carol"), "/review", "second").await);
+    stage.pass().await;
+    stage.pass().await;
+    let mesh = &stage.world.mesh;
+    let asks = mesh.asks().await.expect("readable");
+    let lines = asks.iter().map(|ask| match &ask.what {
+        AskKind::Consent(ConsentFor::Command { line, .. }) => line.as_str(),
+        AskKind::Consent(_) | AskKind::Approval(_) | AskKind::Question(_) | AskKind::HeldLoop(_) => "",
+    });
+    assert_eq!(lines.collect::<Vec<_>>(), ["/review first", "/review second"], "each is asked once");
+    assert!(stage.tells(first).await.contains("`relay-mesh asks` shows the question"));
+    mesh.answer_ask(asks[0].id, Answer::Allow, "here").await.expect("answered");
+    assert_eq!(stage.tells(first).await, "pending", "nothing stands in its way any more");
+    mesh.answer_ask(asks[1].id, Answer::Refuse("not now".to_owned()), "here").await.expect("answered");
+    while stage.pass().await.is_some() {}
+    assert_eq!(stage.ran(), "/review first");
+    assert!(stage.tells(second).await.contains("the user of `bob` refused it: not now"));
+    // It is no permission for the next one.
+    stage.ask(Some("carol"), "/review", "third").await;
+    stage.pass().await;
+    assert_eq!((stage.ran(), mesh.asks().await.expect("readable").len()), ("/review first".to_owned(), 1));
+    // Nobody has to answer for a command that nobody waits for.
+    stage.world.machine.pass(3_600_000);
+    assert_eq!(mesh.asks().await.expect("readable").len(), 0);
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ use crate::shapes::settings::ConfigShape;
     away-after = \"10m\"\n  \
     # How long mail waits for your next prompt if you stopped a turn; yours alone\n  \
     hold-after-stop = \"10m\"\n  \
+    # How long a question waits for you before it is refused; yours alone\n  \
+    ask-patience = \"10m\"\n  \
     # Whether mail may have a session work that nobody has on screen; yours alone\n  \
     background = false\n  \
     plugins = [\"~/adapters\"]  # $RELAY_PLUGINS; yours alone, not a project's\n  \

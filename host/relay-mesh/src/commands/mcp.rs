@@ -30,7 +30,7 @@ pub(crate) struct Args {
 
 /// Help text of `--tools` in `mcp`, `serve` and `up`.
 pub(crate) const TOOLS: &str =
-    "Groups of tools to show: core, reservations, commands, runs, runners [$RELAY_TOOLS, else core]";
+    "Groups of tools to show: core, reservations, commands, runs, runners, asks [$RELAY_TOOLS, else core]";
 
 impl CommandSpec for Args {
     const STARTS_CLEANUP: bool = true;

@@ -92,6 +92,8 @@ pub(crate) struct Settings {
     pub(crate) away_after: Setting<u64>,
     /// How long mail waits at most for the next prompt of a user who stopped a turn, in milliseconds.
     pub(crate) hold_after_stop: Setting<u64>,
+    /// How long a question to the user waits before it counts as refused, in milliseconds.
+    pub(crate) ask_patience: Setting<u64>,
     /// Whether mail may have a session work that nobody has on screen.
     pub(crate) background: Setting<bool>,
     /// Messages in one chain without the user, before waking stops.
@@ -256,6 +258,7 @@ impl Settings {
             plugins: pick(layers, |values| values.plugins.clone(), Vec::new()),
             away_after: pick(layers, |values| values.away_after, limits.away_after),
             hold_after_stop: pick(layers, |values| values.hold_after_stop, limits.after_stop),
+            ask_patience: pick(layers, |values| values.ask_patience, limits.ask_patience),
             background: pick(layers, |values| values.background, limits.background),
             hops: pick(layers, |values| values.hops, limits.loops.hops),
             per_pair: pick(layers, |values| values.per_pair, limits.loops.pair),
@@ -282,6 +285,7 @@ impl Settings {
             },
             away_after: self.away_after.value,
             after_stop: self.hold_after_stop.value,
+            ask_patience: self.ask_patience.value,
             background: self.background.value,
             keep: self.keep.value,
             expire_after: self.expire_after.value,
@@ -324,6 +328,7 @@ impl Settings {
             line("durability", &self.durability, |durability| durability.as_str().to_owned()),
             line("away-after", &self.away_after, duration),
             line("hold-after-stop", &self.hold_after_stop, duration),
+            line("ask-patience", &self.ask_patience, duration),
             line("background", &self.background, bool::to_string),
             line("plugins", &self.plugins, |folders| {
                 folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(":")

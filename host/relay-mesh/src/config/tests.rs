@@ -228,6 +228,7 @@ fn a_project_opens_no_door_for_the_people_who_clone_it() {
         ("[wake]\nrun = ['sh']", "wake"),
         ("[retention]\nkeep = '0s'", "retention"),
         ("hold-after-stop = '0s'", "hold-after-stop"),
+        ("ask-patience = '1d'", "ask-patience"),
     ] {
         let refused = format!(
             "`~/project/.relay-mesh.toml` sets `{key}`, which a project may not set for the people who work in it"

@@ -104,6 +104,7 @@ pub(crate) struct Values {
     pub(crate) plugins: Option<Vec<PathBuf>>,
     pub(crate) away_after: Option<u64>,
     pub(crate) hold_after_stop: Option<u64>,
+    pub(crate) ask_patience: Option<u64>,
     pub(crate) background: Option<bool>,
     pub(crate) hops: Option<u32>,
     pub(crate) per_pair: Option<u32>,
@@ -166,6 +167,7 @@ impl Values {
             ("nats", self.nats != NatsValues::default()),
             ("wake", self.wake != WakeValues::default()),
             ("hold-after-stop", self.hold_after_stop.is_some()),
+            ("ask-patience", self.ask_patience.is_some()),
             ("background", self.background.is_some()),
             ("retention", self.keep.is_some() || self.expire_after.is_some() || self.auto_cleanup.is_some()),
         ];

@@ -24,7 +24,7 @@ pub(crate) enum Topic {
     Reservations,
     /// Commands: asked for, taken, ended
     Commands,
-    /// Who registers, goes offline, comes back, is adopted, is invited, is woken, is held back or is deleted
+    /// Who registers, goes offline, comes back, is adopted, is invited, is woken, is held back, asks the user or is deleted
     Agents,
 }
 
@@ -48,7 +48,8 @@ impl Topic {
             }
             "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
             "registered" | "agent-offline" | "agent-online" | "adopted" | "invited" | "woke" | "wake-failed"
-            | "held" | "deleted" | "store-replaced" => Some(Topic::Agents),
+            | "held" | "deleted" | "store-replaced" | "asked" | "ask-answered" | "ask-settled" | "paused"
+            | "resumed" => Some(Topic::Agents),
             _ => None,
         }
     }
@@ -376,6 +377,11 @@ mod tests {
                     "held",
                     "deleted",
                     "store-replaced",
+                    "asked",
+                    "ask-answered",
+                    "ask-settled",
+                    "paused",
+                    "resumed",
                 ],
             ),
             // Mail is sent from the inbox instead.

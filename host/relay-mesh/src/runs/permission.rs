@@ -59,6 +59,29 @@ pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Res
     Ok(Evidence { asker, parent })
 }
 
+/// An error if anything shows that an agent is behind this command line: below a harness, below a run, or with the mark of
+/// one. What only the user may do begins with this.
+pub(crate) async fn only_the_user(context: &Context, open: &Open, what: &'static str) -> Result<(), CommandError> {
+    let evidence = evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
+    // The mark of a run that is over is still no user's terminal.
+    if evidence.is_user() && context.environment.get(MARK).is_none() { Ok(()) } else { Err(AnAgents(what).into()) }
+}
+
+/// An agent would do what only its user may.
+#[derive(Debug, thiserror::Error)]
+#[error("this shell belongs to an agent, and an agent cannot {0} for its user")]
+struct AnAgents(&'static str);
+
+impl Explain for AnAgents {
+    fn exit(&self) -> Exit {
+        Exit::Refused
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("run it in a terminal of your own".to_owned())
+    }
+}
+
 fn parent(
     marked: Option<&str>,
     open: &Open,

@@ -78,7 +78,7 @@ pub(crate) fn agents_table(agents: &[AgentSummary], now: Instant) -> String {
         };
         table.row([
             &agent.name,
-            agent.presence.as_str(),
+            if detail.paused { "paused" } else { agent.presence.as_str() },
             &heard,
             &agent.waiting.to_string(),
             &on_one_line(kind(&detail)),

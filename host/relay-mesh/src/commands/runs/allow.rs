@@ -8,14 +8,12 @@ use crate::config::AllowedRuns;
 use crate::context::Context;
 use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
-use crate::runs::{MARK, Runs, begin, permission};
+use crate::runs::{begin, permission};
 use crate::shapes::runs::{AllowanceShape, AllowancesShape};
 
 /// Why nothing was allowed or taken back.
 #[derive(Debug, thiserror::Error)]
 enum RunConsentError {
-    #[error("this shell belongs to an agent, and an agent cannot consent for its user")]
-    AnAgents,
     #[error("nothing like that is allowed")]
     NotAllowed,
 }
@@ -23,14 +21,12 @@ enum RunConsentError {
 impl Explain for RunConsentError {
     fn exit(&self) -> Exit {
         match self {
-            RunConsentError::AnAgents => Exit::Refused,
             RunConsentError::NotAllowed => Exit::NotFound,
         }
     }
 
     fn hint(&self) -> Option<String> {
         let hint = match self {
-            RunConsentError::AnAgents => "run it in a terminal of your own",
             RunConsentError::NotAllowed => "run `relay-mesh runs allowed` to see what is",
         };
         Some(hint.to_owned())
@@ -40,12 +36,7 @@ impl Explain for RunConsentError {
 pub(super) async fn allow(wanted: Allow, context: &Context) -> Result<Exit, CommandError> {
     let Allow { agent, harness, reach, budget } = wanted;
     let open = context.open()?;
-    let runs = Runs::of(&context.settings.dir.value);
-    let evidence = permission::evidence(context, &open, &runs).await?;
-    // The mark of a run that is over is still no user's terminal.
-    if !evidence.is_user() || context.environment.get(MARK).is_some() {
-        return Err(RunConsentError::AnAgents.into());
-    }
+    permission::only_the_user(context, &open, "consent").await?;
     let harness = begin::harness(&open, &harness).await?.about().harness.clone();
     let kept = AllowedRuns::of(&context.settings, &context.environment)?;
     let allowance = Allowance { agent, harness, reach, budget };

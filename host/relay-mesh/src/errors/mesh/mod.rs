@@ -1,6 +1,7 @@
 //! The errors of the mesh, by subject.
 
 mod agents;
+mod asks;
 mod commands;
 mod messages;
 mod moving;

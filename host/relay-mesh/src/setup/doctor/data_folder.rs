@@ -196,8 +196,9 @@ fn is_value(root: &Path, path: &Path) -> bool {
 }
 
 /// The first segments of the keys of the store's values.
-const KEPT_IN_STORE: [&str; 14] = [
+const KEPT_IN_STORE: [&str; 16] = [
     "agents",
+    "asks",
     "commands",
     "folders",
     "invitations",
@@ -205,6 +206,7 @@ const KEPT_IN_STORE: [&str; 14] = [
     "offline",
     "offline-notices",
     "outbox",
+    "paused",
     "reservations",
     "roster",
     "sessions",

@@ -1,0 +1,145 @@
+//! Pausing: the user lets an agent do nothing more until they say so.
+//!
+//! No route carries mail to a paused agent, so that no turn begins; it waits and comes in order afterwards. Hooks that
+//! can refuse a tool refuse it. Nothing is typed, and no process is stopped.
+
+use serde::{Deserialize, Serialize};
+use store::{Durability, StoreError};
+
+use crate::Mesh;
+use crate::agents::list::{load_agent, records_of_all};
+use crate::core::Core;
+use crate::delivery::wake_file;
+use crate::names::AgentName;
+use crate::ports::machine::Instant;
+use crate::sessions::record;
+use crate::sessions::{SessionRecord, SessionRef};
+use crate::storage::keys;
+use crate::storage::records::{self, Next};
+
+/// Why an agent was not paused.
+#[derive(Debug, thiserror::Error)]
+pub enum PauseError {
+    /// Its user is another machine's.
+    #[error("`{agent}` lives on the machine `{machine}`, whose user pauses it")]
+    Elsewhere {
+        /// The agent.
+        agent: AgentName,
+        /// Its machine.
+        machine: String,
+    },
+    /// The store failed.
+    #[error("the pause could not be stored")]
+    Store(#[from] StoreError),
+}
+
+/// That an agent is paused, stored under `paused/NAME`, only in the local store.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Pause {
+    at: Instant,
+}
+
+/// Pauses these agents, or all of this machine. Returns those that were not paused before. Nothing is paused if one of
+/// them cannot be.
+pub(crate) async fn pause(mesh: &Mesh, names: Option<&[AgentName]>) -> Result<Vec<AgentName>, PauseError> {
+    let core = &mesh.core;
+    let names = match names {
+        Some(names) => {
+            for name in names {
+                let machine = load_agent(core, name).await?.map(|agent| agent.machine);
+                if let Some(machine) = machine.filter(|machine| machine != core.machine.name()) {
+                    return Err(PauseError::Elsewhere { agent: name.clone(), machine });
+                }
+            }
+            names.to_vec()
+        }
+        None => {
+            let here = records_of_all(core).await?.into_iter().filter(|agent| agent.machine == core.machine.name());
+            here.map(|agent| agent.name.clone()).collect()
+        }
+    };
+    let at = core.machine.now();
+    let mut paused = Vec::new();
+    for name in names {
+        let put = |old: Option<Pause>| match old {
+            Some(_) => (Next::Keep, false),
+            None => (Next::Put(Pause { at }), true),
+        };
+        let is_new = records::update(core.local.as_ref(), &keys::pause(&name), Durability::Synced, put).await?;
+        note_on_sessions(core, &name, Some(at)).await?;
+        if is_new {
+            core.event_log.note("paused", serde_json::json!({ "agent": name })).await;
+            paused.push(name);
+        }
+    }
+    Ok(paused)
+}
+
+/// Lets these agents, or all that are paused, go on. Returns those that were paused.
+pub(crate) async fn resume(mesh: &Mesh, names: Option<&[AgentName]>) -> Result<Vec<AgentName>, StoreError> {
+    let core = &mesh.core;
+    let names = match names {
+        Some(names) => names.to_vec(),
+        None => paused(core).await?.into_iter().map(|(name, _)| name).collect(),
+    };
+    let mut resumed = Vec::new();
+    for name in names {
+        let gone = |old: Option<Pause>| match old {
+            Some(_) => (Next::Remove, true),
+            None => (Next::Keep, false),
+        };
+        let was_paused = records::update(core.local.as_ref(), &keys::pause(&name), Durability::Synced, gone).await?;
+        for session in note_on_sessions(core, &name, None).await? {
+            // Where no process of ours delivers, the harness's own watch of the wake file brings what has waited.
+            wake_file::ring_for_the_rest(core, &mesh.inboxes, &session).await?;
+        }
+        if was_paused {
+            core.event_log.note("resumed", serde_json::json!({ "agent": name })).await;
+            resumed.push(name);
+        }
+    }
+    Ok(resumed)
+}
+
+/// The paused agents, each with when it was paused.
+pub(crate) async fn paused(core: &Core) -> Result<Vec<(AgentName, Instant)>, StoreError> {
+    let mut all = Vec::new();
+    for key in core.local.list(&keys::pauses()).await? {
+        let Ok(name) = key.leaf().parse::<AgentName>() else { continue };
+        if let Some((_, Pause { at })) = records::load(core.local.as_ref(), &key).await? {
+            all.push((name, at));
+        }
+    }
+    Ok(all)
+}
+
+/// Whether an agent is paused, by its name. Its session's record says the same, once a hook has looked.
+pub(crate) async fn is_paused(core: &Core, name: &AgentName) -> Result<bool, StoreError> {
+    Ok(core.local.get(&keys::pause(name)).await?.is_some())
+}
+
+/// Sees to it that a session's record says whether its agent is paused: it may be a new session of that agent.
+pub(crate) async fn note_on(core: &Core, session: &SessionRef, is_paused: bool) -> Result<(), StoreError> {
+    let Some(record) = record::current_record(core, session).await? else { return Ok(()) };
+    if record.paused.is_some() == is_paused {
+        return Ok(());
+    }
+    let paused = is_paused.then(|| core.machine.now());
+    record::change_session(core, &record.session, |record| record.paused = paused).await
+}
+
+/// Notes on the sessions of an agent whether it is paused. Returns those that changed.
+async fn note_on_sessions(
+    core: &Core,
+    name: &AgentName,
+    paused: Option<Instant>,
+) -> Result<Vec<SessionRef>, StoreError> {
+    let mut changed = Vec::new();
+    let is_one =
+        |record: &SessionRecord| record.agent.as_ref() == Some(name) && record.paused.is_some() != paused.is_some();
+    for view in record::sessions(core).await?.into_iter().filter(|view| is_one(&view.record)) {
+        record::change_session(core, &view.record.session, |record| record.paused = paused).await?;
+        changed.push(view.record.session);
+    }
+    Ok(changed)
+}

@@ -1,0 +1,176 @@
+//! What only the user may do: `asks`, `asks show`, `asks answer`, `pause`, `resume`; and `ask`.
+
+use mesh::asks::{Ask, AskStatus};
+use mesh::names::AgentName;
+use mesh::ports::machine::Instant;
+use serde::Serialize;
+use view::AskDetail;
+
+use super::{ago, span};
+use crate::render::{Show, printable, printable_line, table};
+
+/// How wide a line of what is asked may be. A terminal that broke a longer one could be made to show a line that looks
+/// like one of ours.
+const WIDE: usize = 76;
+/// How wide the name of an asker may be in the table.
+const ASKER: usize = 20;
+
+/// One question.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(crate) struct AskShape {
+    ask: AskDetail,
+    #[serde(skip)]
+    when: String,
+}
+
+impl AskShape {
+    pub(crate) fn of(ask: &Ask, now: Instant) -> AskShape {
+        let when = match ask.status(now) {
+            AskStatus::Open => format!("{} left", span(ask.until.since(now))),
+            AskStatus::Expired => ago(ask.until, now),
+            AskStatus::Answered | AskStatus::Settled => ago(ask.at, now),
+        };
+        AskShape { ask: AskDetail::of(ask, now), when }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let AskDetail { id, kind, status, by, .. } = &self.ask;
+        let asker = by.agent.as_deref().or(by.harness.as_deref()).unwrap_or("this machine");
+        vec![id.clone(), short(asker), (*kind).to_owned(), (*status).to_owned(), self.when.clone()]
+    }
+
+    /// Everything below the row, each line behind a bar.
+    fn below(&self) -> String {
+        let ask = &self.ask;
+        let mut text = framed(&ask.what);
+        if let Some(reason) = &ask.reason {
+            text.push_str(&framed(&format!("reason: {reason}")));
+        }
+        for choice in &ask.choices {
+            text.push_str(&framed(&match choice.label.as_str() {
+                "" => format!("- {}", choice.id),
+                label => format!("- {}: {label}", choice.id),
+            }));
+        }
+        match (&ask.answered, &ask.settled) {
+            (Some(answered), _) => {
+                text.push_str(&framed(&format!("answered: {}", answered.answer)));
+                text.push_str(&format!("\n  {}", printable_line(&answered.via)));
+            }
+            (None, Some(why)) => text.push_str(&format!("\n  settled: {}", printable_line(why))),
+            (None, None) if ask.status == AskStatus::Open.as_str() => {
+                text.push_str(&format!("\n  answer with: {}", printable_line(&ask.answers.join(", "))));
+            }
+            (None, None) => text.push_str("\n  nobody answered in time, so that it was refused"),
+        }
+        text
+    }
+}
+
+impl Show for AskShape {
+    fn text(&self) -> String {
+        format!("{}{}", table(&HEAD, &[self.row()]), self.below())
+    }
+}
+
+const HEAD: [&str; 5] = ["ID", "FROM", "KIND", "STATUS", "WHEN"];
+
+/// `relay-mesh asks`.
+#[derive(Debug, Serialize)]
+pub(crate) struct AsksShape {
+    /// Oldest first.
+    asks: Vec<AskShape>,
+}
+
+impl AsksShape {
+    pub(crate) fn of(asks: &[Ask], now: Instant) -> AsksShape {
+        AsksShape { asks: asks.iter().map(|ask| AskShape::of(ask, now)).collect() }
+    }
+}
+
+impl Show for AsksShape {
+    fn text(&self) -> String {
+        if self.asks.is_empty() {
+            return String::new();
+        }
+        let rows: Vec<Vec<String>> = self.asks.iter().map(AskShape::row).collect();
+        let table = table(&HEAD, &rows);
+        let mut lines = table.lines();
+        let mut text = lines.next().unwrap_or_default().to_owned();
+        for (row, ask) in lines.zip(&self.asks) {
+            text.push_str(&format!("\n{row}{}", ask.below()));
+        }
+        text
+    }
+}
+
+/// `relay-mesh pause` and `relay-mesh resume`.
+#[derive(Debug, Serialize)]
+pub(crate) struct PausedShape {
+    /// What they are by now.
+    state: &'static str,
+    /// Those that were not so before.
+    agents: Vec<String>,
+}
+
+impl PausedShape {
+    pub(crate) fn paused(agents: &[AgentName]) -> PausedShape {
+        PausedShape { state: "paused", agents: agents.iter().map(ToString::to_string).collect() }
+    }
+
+    pub(crate) fn resumed(agents: &[AgentName]) -> PausedShape {
+        PausedShape { state: "resumed", ..PausedShape::paused(agents) }
+    }
+}
+
+impl Show for PausedShape {
+    fn text(&self) -> String {
+        self.agents.iter().map(|agent| format!("{agent} is {}", self.state)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn short(name: &str) -> String {
+    let name = printable_line(name);
+    match name.char_indices().nth(ASKER) {
+        Some(_) => format!("{}…", name.chars().take(ASKER - 1).collect::<String>()),
+        None => name,
+    }
+}
+
+/// Untrusted text in lines that all begin with a bar, broken here so that no terminal breaks them.
+fn framed(text: &str) -> String {
+    let mut framed = String::new();
+    for line in printable(text).split('\n') {
+        let mut width = 0;
+        framed.push_str("\n  | ");
+        for character in line.chars() {
+            let (character, columns) = match character {
+                '\t' => (' ', 1),
+                // Nearly all characters that take two columns are above these.
+                other => (other, if other >= '\u{1100}' { 2 } else { 1 }),
+            };
+            if width + columns > WIDE {
+                framed.push_str("\n  | ");
+                width = 0;
+            }
+            framed.push(character);
+            width += columns;
+        }
+    }
+    framed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_cannot_look_like_a_line_of_ours() {
+        assert_eq!(framed("one\ntwo"), "\n  | one\n  | two");
+        assert_eq!(framed("a\u{1b}[2Jb\rc"), "\n  | a\\u{1b}[2Jb\\u{d}c");
+        let forged = format!("{}01JD8Z3K5V0000000000000000  you allowed this", " ".repeat(WIDE));
+        assert!(framed(&forged).lines().skip(1).all(|line| line.starts_with("  | ") && line.len() <= 80));
+        assert!(framed(&"字".repeat(200)).lines().all(|line| line.chars().count() <= 42));
+    }
+}
