@@ -22,7 +22,7 @@ fn what_cannot_be_started_is_refused_and_leaves_nothing() {
         check(&["spawn", "cursor", "hello"], 1, "drives no agents");
         check(&["spawn", "codex", "hello", "--cwd", "/nowhere"], 3, "`/nowhere` is not a folder");
         check(&["spawn", "codex", "hello", "--budget-turns", "0"], 2, "0 is not in 1..");
-        check(&["spawn", "codex", "hello", "--for", "0s"], 2, "more than nothing");
+        check(&["spawn", "codex", "hello", "--for", "0s"], 2, "it must be more than zero");
         check(&["spawn", "codex", "--wait"], 2, "there is nothing to wait for");
         check(&["spawn", "codex", "hello", "--worktree", "--cwd", "/"], 3, "repository");
         check(&["steer", "nobody", "hello"], 3, "no driven agent is named `nobody`");
@@ -74,7 +74,9 @@ fn a_question_is_answered_from_another_terminal() {
             assert!(ask.to_string().contains(&file.display().to_string()), "the whole command: {ask}");
             assert_eq!(presence_of(&scene.stage, "helper").as_deref(), Some("needs-input"));
             assert!(!file.exists(), "nothing happens before the answer");
-            scene.ok(&["asks", "answer", ask["id"].as_str().expect("an id"), answer]);
+            // Words after the answer are its reason.
+            let answered = scene.relay(&["asks", "answer", ask["id"].as_str().expect("an id"), answer]);
+            assert_eq!(answered.code, Some(0), "{answered:?}");
             wait_or_show(
                 "the turn ends",
                 || (presence_of(&scene.stage, "helper").as_deref() == Some("idle")).then_some(()),
@@ -137,6 +139,26 @@ fn down_ends_everything_and_up_goes_on() {
         assert_eq!(scene.status(&id), "stored");
         scene.ok(&["steer", "helper", "Go on"]);
         wait_or_show("the mail is answered", || (scene.status(&id) == "acknowledged").then_some(()), || scene.told());
+        scene.ok(&["dismiss", "helper"]);
+        scene.nothing_is_left();
+    });
+}
+
+#[test]
+fn a_paused_agent_gets_no_turn_and_goes_on_with_what_waited() {
+    isolated(|| {
+        let scene = codex(Script::new().say("", "Done."));
+        scene.spawn("helper", &["Say hello", "--wait"]);
+        scene.stage.relay_ok(&["register", "alice"]);
+        scene.ok(&["pause", "helper"]);
+        let id = send_with(&scene.stage, "helper", "while you are paused", &["--from", "alice"]);
+        let urgent = send_with(&scene.stage, "helper", "even this", &["--from", "alice", "--priority", "urgent"]);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert_eq!([&id, &urgent].map(|id| scene.status(id)), ["stored", "stored"], "{}", scene.told());
+        scene.ok(&["resume", "helper"]);
+        // They come in one turn, whose final words answer the last of them.
+        wait_or_show("they are shown", || (scene.status(&id) == "acknowledged").then_some(()), || scene.told());
+        assert_eq!(scene.status(&urgent), "shown");
         scene.ok(&["dismiss", "helper"]);
         scene.nothing_is_left();
     });

@@ -55,6 +55,8 @@ pub(super) struct Driving {
     pub(super) dismissing: Option<Dismissal>,
     pub(super) questions: BTreeMap<String, OpenQuestion>,
     pub(super) answers: AnswerQueue,
+    /// Its user has paused it: nothing is given to it.
+    paused: bool,
     /// The exclusive right to bring mail to its session.
     delivery: Option<(SessionRef, Box<dyn Hold>)>,
     beat: Instant,
@@ -211,6 +213,7 @@ impl Driving {
             dismissing: None,
             questions: BTreeMap::new(),
             answers: AnswerQueue::default(),
+            paused: false,
             delivery: None,
             beat: now,
         })
@@ -264,7 +267,8 @@ impl Driving {
         if self.take_dismissal().await? == Step::Over {
             return Ok(Step::Over);
         }
-        if self.is_resting() {
+        self.paused = self.host.open.mesh.is_paused(&self.name).await?;
+        if self.paused || self.is_resting() {
             return Ok(Step::On);
         }
         if self.turn.is_some() {
@@ -297,7 +301,7 @@ impl Driving {
         let ask = |activity| Some(Fetch { interrupting: Some(activity), ..Fetch::default() });
         let able = self.linked.as_ref().map(|linked| linked.handle.able);
         match (&self.turn, able) {
-            _ if self.is_resting() || self.dismissing.is_some() || !self.accounting.is_empty() => None,
+            _ if self.paused || self.is_resting() || self.dismissing.is_some() || !self.accounting.is_empty() => None,
             (None, _) => ask(Activity::Idle),
             (Some(turn), Some(able)) if turn.started && able.steer && self.questions.is_empty() => ask(Activity::Busy),
             (Some(_), _) => None,

@@ -45,6 +45,7 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     sweep(&host.open).await?;
     // Watch before reading, so that no change is missed in between.
     let mut records = host.open.mesh.watch_driven().await?;
+    let mut pauses = host.open.mesh.watch_pauses().await?;
     let (changed, changes) = watch::channel(());
     let all = CancellationToken::new();
     let mut agents: JoinSet<DrivenId> = JoinSet::new();
@@ -59,6 +60,10 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
             () = stop.asked() => break,
             changed_now = records.changed() => {
                 changed_now?;
+                changed.send_replace(());
+            }
+            paused = pauses.changed() => {
+                paused?;
                 changed.send_replace(());
             }
             Some(ended) = agents.join_next() => match ended {

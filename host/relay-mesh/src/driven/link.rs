@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::ports::driver::{Action, DriverAbilities, DriverConnection, DriverEvent, Exchange, PromptStatus};
+use mesh::ports::driver::{Action, DriverAbilities, DriverConnection, DriverEvent, Exchange};
 use mesh::ports::harness::{Harness, HarnessError};
 use processes::guard::{Ended, Limits, Order, Streams};
 use processes::{Guard, GuardError};
@@ -43,7 +43,6 @@ pub(super) struct LinkHandle {
     wishes: mpsc::UnboundedSender<Wish>,
     pub(super) name: String,
     pub(super) able: DriverAbilities,
-    pub(super) proves: PromptStatus,
 }
 
 impl LinkHandle {
@@ -110,7 +109,7 @@ pub(super) async fn start(
     }
     let greeting = harness.driver()?.connect(&connection.name).await?;
     let (wishes, wanted) = mpsc::unbounded_channel();
-    let handle = LinkHandle { wishes, name: connection.name.clone(), able: connection.able, proves: connection.proves };
+    let handle = LinkHandle { wishes, name: connection.name.clone(), able: connection.able };
     let link = Link {
         harness,
         guard,
