@@ -1,7 +1,9 @@
 //! Third-party clients, over both transports and in every protocol era that we support, and unwelcome clients.
 
 use serde_json::{Value, json};
-use test_support::{Host, HttpClient, Official, Reach, Sdk, Stage, StdioClient, handshake, isolated};
+use test_support::{
+    Breaks, BrokenLine, Host, HttpClient, Official, Reach, Sdk, Stage, StdioClient, handshake, isolated,
+};
 
 /// The tools that every client sees.
 const CORE: [&str; 8] = [
@@ -41,6 +43,37 @@ fn official_clients_talk_over_http() {
             let stage = stage();
             let host = Host::start(&stage);
             converses(&stage, sdk, asked, agreed, Reach::Http(&host));
+        }
+    });
+}
+
+#[test]
+fn official_clients_go_on_with_an_answer_whose_connection_broke() {
+    isolated(|| {
+        for (sdk, asked, _) in [SPOKEN[1], SPOKEN[3]] {
+            for at in [Breaks::After("retry:"), Breaks::Before("structuredContent")] {
+                let told = format!("{sdk:?}, {at:?}");
+                let stage = stage();
+                let host = Host::start(&stage);
+                let line = BrokenLine::to(host.port, "wait_seconds", at);
+                let mut client = Official::connect(&stage, sdk, asked, Reach::By(&host, line.port));
+                client.call("register_agent", json!({"name": "alice"}));
+                let fetched = std::thread::scope(|scope| {
+                    let fetching =
+                        scope.spawn(|| client.call("fetch_messages", json!({"wait_seconds": 60, "acknowledge": true})));
+                    line.begun.recv().expect("the answer begins");
+                    stage.relay_ok(&["send", "alice", "Hello, Alice."]);
+                    fetching.join().expect("it is answered")
+                });
+                assert!(line.has_broken(), "{told}: {fetched:?}");
+                // A call that waits ends with its connection. What went out whole comes again as it was.
+                let again = client.call("fetch_messages", json!({}));
+                let had = [&fetched, &again].map(|answer| answer.text.contains("Hello, Alice."));
+                match at {
+                    Breaks::After(_) => assert_eq!(had.iter().filter(|had| **had).count(), 1, "{told}: {fetched:?}"),
+                    Breaks::Before(_) => assert_eq!(had, [true, false], "{told}: {fetched:?}, {again:?}"),
+                }
+            }
         }
     });
 }

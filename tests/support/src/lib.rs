@@ -3,6 +3,7 @@
 
 mod agents;
 mod authors;
+mod broken_line;
 mod claude_code;
 mod client;
 mod codex;
@@ -33,6 +34,7 @@ mod transcript;
 mod waiting;
 
 pub use agents::{agents, bodies, presence_of, session_of, unread};
+pub use broken_line::{Breaks, BrokenLine};
 pub use claude_code::{ClaudeCode, Conversation, Headless};
 pub use client::{Client, Seat};
 pub use codex::{AppServer, Codex, Trust};

@@ -27,6 +27,8 @@ pub enum Reach<'a> {
     Stdio,
     /// It connects to a server.
     Http(&'a Host),
+    /// It connects to a server by another port that leads there.
+    By(&'a Host, u16),
 }
 
 /// A connected client.
@@ -47,12 +49,11 @@ impl Official {
             Sdk::TypeScript => Program::new("node").arg(tests().join("clients/official.mjs")),
             Sdk::Python => Program::new(tests().join(".venv/bin/python")).arg(tests().join("clients/official.py")),
         };
+        let url = |port: u16| format!("http://127.0.0.1:{port}/mcp");
         let program = match reach {
             Reach::Stdio => program.args([era, "stdio"]).arg(stage.binary()).arg("mcp"),
-            Reach::Http(host) => {
-                let url = format!("http://127.0.0.1:{}/mcp", host.port);
-                program.args([era, "http", &url, &host.token])
-            }
+            Reach::Http(host) => program.args([era, "http", &url(host.port), &host.token]),
+            Reach::By(host, port) => program.args([era, "http", &url(port), &host.token]),
         };
         let log = stage.folder.join("official-client.log");
         let mut process = program.envs(stage.environment()).within(&stage.project).start(&log);
