@@ -41,6 +41,9 @@ fn what_cannot_be_started_is_refused_and_leaves_nothing() {
             scene.stage.relay(&["dismiss", "helper"]).env("CODEX_THREAD_ID", "01a21262-0000-7000-8000-000000000001");
         let outcome = below.run();
         assert_eq!(outcome.code, Some(4), "{outcome:?}");
+        let marked =
+            scene.stage.relay(&["spawn", "codex", "hello"]).env("RELAY_SPAWN", "01M896SYEDWG214KKT8B0ME5QD").run();
+        assert_eq!(marked.code, Some(4), "{marked:?}");
         scene.ok(&["dismiss", "helper"]);
         check(&["steer", "helper", "are you there?"], 3, "`helper` has ended: it was dismissed");
         scene.nothing_is_left();

@@ -192,7 +192,12 @@ impl Mesh {
             })
             .await?;
         match changed {
-            None => Err(DrivenError::Unknown(name.to_owned()).into()),
+            // It has ended, and was put aside.
+            None => Err(match self.driven(record.id).await?.and_then(|record| record.ended) {
+                Some(end) => DrivenError::Ended { name: name.to_owned(), why: end.why },
+                None => DrivenError::Unknown(name.to_owned()),
+            }
+            .into()),
             Some(DrivenRecord { ended: Some(DrivenEnd { why, .. }), .. }) => {
                 Err(DrivenError::Ended { name: name.to_owned(), why }.into())
             }

@@ -354,7 +354,7 @@ impl Driving {
     async fn hear(&mut self, news: LinkNews) -> Result<(), CommandError> {
         match news {
             LinkNews::Gone(why) => self.gone(&why).await,
-            LinkNews::Event(event) => self.event(event).await,
+            LinkNews::Event(event) => self.event(*event).await,
         }
     }
 

@@ -94,7 +94,7 @@ async fn set_up(
     made: &mut Workplace,
 ) -> Result<(DrivenRecord, Vec<String>), CommandError> {
     let label = harness.about().harness.clone();
-    let failed = |error: HarnessError| CommandError::from(adapters::failed(&label, error));
+    let failed = |error: HarnessError| adapters::failed(&label, error);
     let driver = harness.driver().map_err(failed)?;
     let name = free_name(open, request, &label).await?;
     let (workplace, cwd, mut notes) = workplace(context, request, folder, id).await?;

@@ -69,7 +69,7 @@ impl Driving {
 
     /// How the program is started: by the words of its adapter, as it was found where the agent was asked for.
     async fn connection(&self) -> Result<DriverConnection, CommandError> {
-        let unusable = |error: HarnessError| CommandError::from(adapters::failed(&self.record.harness, error));
+        let unusable = |error: HarnessError| adapters::failed(&self.record.harness, error);
         let driver = self.harness.driver().map_err(unusable)?;
         let offered = driver
             .connections(&self.record.agent, self.record.session.as_deref(), &self.folder.files())

@@ -150,7 +150,6 @@ impl Outgoing {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "a test talks with programs of its own")]
 mod tests {
     use std::process::Stdio;
 

@@ -22,7 +22,7 @@ const BEGINS: Duration = Duration::from_secs(120);
 /// What an agent hears of its link.
 #[derive(Debug)]
 pub(super) enum LinkNews {
-    Event(DriverEvent),
+    Event(Box<DriverEvent>),
     /// It is over, for this reason.
     Gone(String),
 }
@@ -265,7 +265,7 @@ impl Link {
                 (_, DriverEvent::Opened(session)) => {
                     if let Some(opened) = self.opening.take() {
                         self.deadline = None;
-                        let _left = opened.send(LinkNews::Event(DriverEvent::Opened(session.clone())));
+                        let _left = opened.send(LinkNews::Event(Box::new(DriverEvent::Opened(session.clone()))));
                         self.sessions.insert(session, opened);
                     }
                 }
@@ -278,12 +278,12 @@ impl Link {
     /// An event of a session that is not known belongs to the one that is being begun; one of none, to all.
     fn hand_over(&mut self, session: Option<&str>, event: DriverEvent) {
         if let Some(known) = session.and_then(|session| self.sessions.get(session)) {
-            let _left = known.send(LinkNews::Event(event));
+            let _left = known.send(LinkNews::Event(Box::new(event)));
             return;
         }
         if let Some(opening) = &self.opening {
             let is_refused = matches!(event, DriverEvent::Refused(..));
-            let _left = opening.send(LinkNews::Event(event));
+            let _left = opening.send(LinkNews::Event(Box::new(event)));
             if is_refused {
                 self.opening = None;
                 self.deadline = None;
@@ -292,7 +292,7 @@ impl Link {
         }
         if session.is_none() {
             for agent in self.sessions.values() {
-                let _left = agent.send(LinkNews::Event(event.clone()));
+                let _left = agent.send(LinkNews::Event(Box::new(event.clone())));
             }
         }
     }

@@ -53,6 +53,10 @@ pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Res
         Some(session) => Asker::Session { harness: session.harness.clone(), agent: principal.agent().cloned() },
         None => match open.mesh.session_of_process(&above).await? {
             Some((session, agent)) => Asker::Session { harness: session.harness, agent },
+            // The mark of a driven agent stays in what has left its processes.
+            None if context.environment.get(crate::driven::MARK).is_some() => {
+                Asker::Session { harness: "an agent that relay-mesh started".to_owned(), agent: None }
+            }
             None => Asker::User,
         },
     };
