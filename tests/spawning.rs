@@ -94,7 +94,13 @@ fn no_prompt_is_lost_or_repeated_unmarked(harness: &'static str, victim: Victim)
         sent.push(id);
     }
     let last = send_with(&scene.stage, "helper", "the last one", &["--from", "alice"]);
-    wait_for("the last one is answered", || (scene.status(&last) == "acknowledged").then_some(()));
+    let answered = || {
+        scene.ok(&["spawn", "list"]);
+        (scene.status(&last) == "acknowledged").then_some(())
+    };
+    wait_or_show("the last one is answered", answered, || {
+        format!("{}\n{}\n{:?}", scene.told(), scene.ok(&["message", &last]), scene.ours())
+    });
     let heard = scene.model.heard();
     let everything = heard.last().expect("it was asked").everything();
     for id in &sent {
