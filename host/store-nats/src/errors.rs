@@ -186,6 +186,8 @@ fn by_code(code: ErrorCode) -> Option<ServerTrouble> {
         | ErrorCode::CLUSTER_NOT_LEADER
         | ErrorCode::STREAM_OFFLINE
         | ErrorCode::CONSUMER_OFFLINE
+        // An earlier try of the same message, which the servers have not agreed on yet.
+        | ErrorCode::STREAM_DUPLICATE_MESSAGE_CONFLICT
         | ErrorCode::STREAM_EXPECTED_LAST_SEQ_PER_SUBJECT_NOT_READY => Some(ServerTrouble::NoLeader),
         ErrorCode::JETSTREAM_NOT_ENABLED | ErrorCode::JETSTREAM_NOT_ENABLED_FOR_ACCOUNT => {
             Some(ServerTrouble::Unsupported)
@@ -309,6 +311,7 @@ mod tests {
         for (code, description, expected) in [
             (10008, "", ServerTrouble::NoLeader),
             (10163, "", ServerTrouble::NoLeader),
+            (10158, "duplicate message id is in process", ServerTrouble::NoLeader),
             (10039, "", ServerTrouble::Unsupported),
             (10047, "", ServerTrouble::Full),
             (10065, "the tls stream", ServerTrouble::NotOurs),
