@@ -15,7 +15,7 @@ use mesh::ports::harness::Harness as _;
 use mesh::ports::runner::{Extensions, Reach};
 use serde_json::{Value, json};
 use store::memory::MemoryStore;
-use test_support::{ClaudeCode, Codex, Gemini, Model, OpenCode, PATIENCE, Program, Running, Script, Stage, isolated};
+use test_support::{Model, PATIENCE, Program, Running, Script, Stage, environment_to_start, isolated};
 
 #[path = "common/still.rs"]
 mod still;
@@ -283,10 +283,9 @@ fn claude_code_is_driven() {
         // What only writes into its folder is an edit, about which it asks nobody.
         let run = json!({"command": format!("sh -c 'echo made > {}'", made.display()), "description": "x"});
         let model = Model::start(script("Bash", &run));
-        let client = ClaudeCode::new(&stage, &model);
-        put_on_path(&stage, "claude", &ClaudeCode::program_path());
+        let environment = environment_to_start("claude-code", &stage, &model);
         let accounts = (PromptStatus::Unknown, PromptStatus::Unknown);
-        goes_on("claude-code", &stage, client.environment(), Reach::Work, Asks::Whole, accounts);
+        goes_on("claude-code", &stage, &environment, Reach::Work, Asks::Whole, accounts);
     });
 }
 
@@ -297,13 +296,7 @@ fn codex_is_driven() {
         let command = format!("echo made > {}", made.display());
         let run = json!({"cmd": command, "sandbox_permissions": "require_escalated", "justification": "to make it"});
         let model = Model::start(script("exec_command", &run));
-        let client = Codex::new(&stage, &model);
-        // The scripted provider's key has a name that no user's has.
-        let settings = stage.home.join(".codex/config.toml");
-        let text = std::fs::read_to_string(&settings).expect("its settings").replace("SCRIPTED_KEY", "OPENAI_API_KEY");
-        std::fs::write(&settings, text).expect("the home is writable");
-        let mut environment = client.environment().to_vec();
-        environment.push(("OPENAI_API_KEY".to_owned(), "opens-nothing".to_owned()));
+        let environment = environment_to_start("codex", &stage, &model);
         let accounts = (PromptStatus::Answered, PromptStatus::Lost);
         goes_on("codex", &stage, &environment, Reach::Look, Asks::Whole, accounts);
     });
@@ -315,11 +308,10 @@ fn opencode_is_driven() {
         let (stage, made) = stage();
         let run = json!({"command": format!("echo made > {}", made.display()), "description": "x"});
         let model = Model::start(script("bash", &run));
-        let client = OpenCode::new(&stage, &model);
-        put_on_path(&stage, "opencode", &OpenCode::program_path());
+        let environment = environment_to_start("opencode", &stage, &model);
         let accounts = (PromptStatus::Unknown, PromptStatus::Unknown);
         // Its default permissions ask nothing.
-        goes_on("opencode", &stage, client.environment(), Reach::Work, Asks::Nothing, accounts);
+        goes_on("opencode", &stage, &environment, Reach::Work, Asks::Nothing, accounts);
     });
 }
 
@@ -329,14 +321,8 @@ fn gemini_cli_is_driven() {
         let (stage, made) = stage();
         let run = json!({"command": format!("echo made > {}", made.display())});
         let model = Model::start(script("run_shell_command", &run));
-        let client = Gemini::new(&stage, &model);
+        let environment = environment_to_start("gemini-cli", &stage, &model);
         let accounts = (PromptStatus::Unknown, PromptStatus::Unknown);
-        goes_on("gemini-cli", &stage, client.environment(), Reach::Work, Asks::InItsWords, accounts);
+        goes_on("gemini-cli", &stage, &environment, Reach::Work, Asks::InItsWords, accounts);
     });
-}
-
-fn put_on_path(stage: &Stage, name: &str, program: &Path) {
-    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
-    let link = stage.programs().join(name);
-    std::os::unix::fs::symlink(program, link).expect("the home is writable");
 }

@@ -11,7 +11,7 @@ use mesh::ports::runner::{
 };
 use serde_json::json;
 use store::memory::MemoryStore;
-use test_support::{ClaudeCode, Codex, Gemini, Model, OpenCode, Program, Script, Stage, isolated};
+use test_support::{Model, Program, Script, Stage, environment_to_start, isolated};
 
 #[path = "common/still.rs"]
 mod still;
@@ -147,6 +147,11 @@ fn script(tool: &str, write: &serde_json::Value) -> Script {
         .say("", "I wrote it.")
 }
 
+fn answers_with_scripted(harness: &str, stage: &Stage, model: &Model) {
+    let environment = environment_to_start(harness, stage, model);
+    answers(harness, &Scene::new(stage, &environment), model);
+}
+
 fn stage() -> Stage {
     Stage::new("/nowhere/relay-mesh")
 }
@@ -158,9 +163,7 @@ fn claude_code_runs_tasks() {
         let file = stage.project.join("made.txt");
         let write = json!({"file_path": file.display().to_string(), "content": "made"});
         let model = Model::start(script("Write", &write));
-        let client = ClaudeCode::new(&stage, &model);
-        put_on_path(&stage, "claude", &ClaudeCode::program_path());
-        answers("claude-code", &Scene::new(&stage, client.environment()), &model);
+        answers_with_scripted("claude-code", &stage, &model);
     });
 }
 
@@ -171,14 +174,7 @@ fn codex_runs_tasks() {
         let file = stage.project.join("made.txt");
         let write = json!({"cmd": format!("echo made > {}", file.display())});
         let model = Model::start(script("exec_command", &write));
-        let client = Codex::new(&stage, &model);
-        // The scripted provider's key has a name that no user's has.
-        let settings = stage.home.join(".codex/config.toml");
-        let text = std::fs::read_to_string(&settings).expect("its settings").replace("SCRIPTED_KEY", "OPENAI_API_KEY");
-        std::fs::write(&settings, text).expect("the home is writable");
-        let mut environment = client.environment().to_vec();
-        environment.push(("OPENAI_API_KEY".to_owned(), "opens-nothing".to_owned()));
-        answers("codex", &Scene::new(&stage, &environment), &model);
+        answers_with_scripted("codex", &stage, &model);
     });
 }
 
@@ -189,9 +185,7 @@ fn opencode_runs_tasks() {
         let file = stage.project.join("made.txt");
         let write = json!({"filePath": file.display().to_string(), "content": "made"});
         let model = Model::start(script("write", &write));
-        let client = OpenCode::new(&stage, &model);
-        put_on_path(&stage, "opencode", &OpenCode::program_path());
-        answers("opencode", &Scene::new(&stage, client.environment()), &model);
+        answers_with_scripted("opencode", &stage, &model);
     });
 }
 
@@ -202,13 +196,6 @@ fn gemini_cli_runs_tasks() {
         let file = stage.project.join("made.txt");
         let write = json!({"file_path": file.display().to_string(), "content": "made"});
         let model = Model::start(script("write_file", &write));
-        let client = Gemini::new(&stage, &model);
-        answers("gemini-cli", &Scene::new(&stage, client.environment()), &model);
+        answers_with_scripted("gemini-cli", &stage, &model);
     });
-}
-
-fn put_on_path(stage: &Stage, name: &str, program: &Path) {
-    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
-    let link = stage.programs().join(name);
-    std::os::unix::fs::symlink(program, link).expect("the home is writable");
 }
