@@ -1,5 +1,5 @@
 //! `relay-mesh spawn`, with the real clients and scripted models: an agent is started, talks with its user and with other
-//! agents, and is dismissed; whoever is killed, no prompt is lost or repeated unmarked, and no process is left.
+//! agents, and is dismissed; whichever process is killed, no prompt is lost or repeated unmarked, and no process is left.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn no_prompt_is_lost_or_repeated_unmarked(harness: &'static str, victim: Victim)
         let id = send_with(&scene.stage, "helper", &format!("task number {round}"), &["--from", "alice"]);
         std::thread::sleep(Duration::from_millis(*delay));
         scene.kill(victim);
-        // Whoever looks next goes on with them.
+        // The next command resumes them.
         let shown = || {
             scene.ok(&["spawn", "list"]);
             ["shown", "acknowledged"].contains(&scene.status(&id).as_str()).then_some(())

@@ -55,7 +55,7 @@ pub(crate) enum Fate {
     Unclear,
 }
 
-/// The fate of what is in one answer. Whoever decides first decides for all.
+/// The fate of what is in one answer. The first decision holds for all.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MailFate(Arc<OnceLock<Fate>>);
 

@@ -10,6 +10,7 @@ use crate::commands::order;
 use crate::commands::{Command, CommandStage, CommandStatus};
 use crate::core::Core;
 use crate::delivery::invitation;
+use crate::driven;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::retention;
 use crate::names::AgentName;
@@ -76,6 +77,8 @@ pub enum RecordKind {
     Pauses,
     /// Questions to the user that have been over for a day.
     Asks,
+    /// Driven agents that ended a week ago.
+    DrivenAgents,
     /// Segments of inboxes.
     Mail,
     /// Segments of receipts.
@@ -104,6 +107,7 @@ impl RecordKind {
             RecordKind::Listeners => "listeners",
             RecordKind::Pauses => "pauses",
             RecordKind::Asks => "questions to the user",
+            RecordKind::DrivenAgents => "driven agents",
             RecordKind::Mail => "mail segments",
             RecordKind::Receipts => "receipt segments",
             RecordKind::Sent => "sent segments",
@@ -150,6 +154,7 @@ pub(crate) async fn clean_up(
     invitation::clean_up_invitations(core, dry_run, tally).await?;
     listeners::clean_up_listeners(core, dry_run, tally).await?;
     asks::retention::clean_up_asks(core, dry_run, tally).await?;
+    driven::retention::clean_up_driven(core, dry_run, tally).await?;
     match scope {
         Scope::Expired => {}
         Scope::Everything => {

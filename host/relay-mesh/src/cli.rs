@@ -104,6 +104,12 @@ macro_rules! commands {
                 }
             }
 
+            pub(crate) fn resumes_agents(&self) -> bool {
+                match self {
+                    $(Command::$name(arguments) => resuming_of(arguments),)*
+                }
+            }
+
             pub(crate) fn may_start_cleanup(&self) -> bool {
                 match self {
                     $(Command::$name(arguments) => cleanup_of(arguments),)*
@@ -253,6 +259,10 @@ commands! {
     /// As `install opencode`
     #[command(hide = true, name = "install-opencode-plugin")]
     InstallOpencodePlugin(install::OpencodeArgs),
+}
+
+fn resuming_of<Arguments: CommandSpec>(_: &Arguments) -> bool {
+    Arguments::RESUMES_AGENTS
 }
 
 fn cleanup_of<Arguments: CommandSpec>(_: &Arguments) -> bool {

@@ -15,6 +15,9 @@ pub(crate) trait CommandSpec: clap::Args {
     /// itself.
     const STARTS_CLEANUP: bool = false;
 
+    /// Whether driven agents whose process was killed are resumed after this command.
+    const RESUMES_AGENTS: bool = Self::STARTS_CLEANUP;
+
     /// Adds the settings from the command's own flags to `common`, those from the global flags.
     fn settings(&self, common: Values) -> Values {
         common

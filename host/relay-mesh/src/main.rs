@@ -105,6 +105,7 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
     }
     let speaks_of_store = cli.common.store.is_some();
     let cleans_up = cli.command.may_start_cleanup();
+    let resumes_agents = cli.command.resumes_agents();
     let context = Context { settings, environment, printer, workdir, speaks_of_store };
     let mut builder = match cli.command.threads() {
         Threads::One => Builder::new_current_thread(),
@@ -119,7 +120,7 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
     let outcome = runtime.block_on(async {
         compose::upgrade(&context).await?;
         let outcome = cli.command.run(&context).await;
-        if cleans_up {
+        if resumes_agents {
             driven::host::go_on(&context).await;
         }
         outcome

@@ -50,7 +50,7 @@ struct Kept {
     streams: VecDeque<Arc<KeptStream>>,
     /// The size of all their events. Written by everything that adds or drops one.
     bytes: usize,
-    /// Whether a task drops what is too old. Written by the task and by whoever starts it.
+    /// Whether a task drops what is too old. Written by the task and by the call that starts it.
     swept: bool,
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::asks::{AskKind, AskOutcome, AskedBy, NewAsk, answer_text};
+use mesh::asks::{AskOutcome, NewAsk, answer_text};
 use mesh::names::MessageId;
 use mesh::ports::driver::Answer;
 use schemars::JsonSchema;
@@ -49,18 +49,12 @@ impl Tool for AskUser {
     type Output = Output;
 
     async fn run(call: ToolCall, input: Input) -> Result<ToolOutput<Output>, ToolError> {
-        let agent = call.agent()?;
-        let by = AskedBy {
-            agent: Some(agent),
-            harness: call.caller.session().map(|session| session.harness.clone()),
-            session: call.caller.session().cloned(),
-        };
+        call.agent()?;
         let choices = input.choices.map(|choices| choices.0).unwrap_or_default();
         let new = NewAsk {
             reason: input.reason,
-            choices: choices.into_iter().map(|id| (id.trim().to_owned(), String::new())).collect(),
             process: Some(call.mesh.machine().this_process()),
-            ..NewAsk::new(by, AskKind::Question(input.question))
+            ..NewAsk::question((&call.caller).into(), input.question, choices)
         };
         let ask = call.mesh.ask(new).await?;
         let outcome = wait(&call, ask.id).await?;

@@ -90,7 +90,7 @@ pub(crate) async fn why_nobody_waits(core: &Core, ask: &Ask) -> Result<Option<&'
 pub(crate) async fn asking(core: &Core) -> Result<Vec<AgentName>, StoreError> {
     let now = core.machine.now();
     let open = all(core).await?.into_iter().filter(|ask| {
-        // Whoever has asked for a command goes on meanwhile.
+        // The sender of a command goes on meanwhile.
         let waits = !matches!(ask.what, AskKind::Consent(ConsentFor::Command { .. }));
         waits
             && ask.status(now) == AskStatus::Open

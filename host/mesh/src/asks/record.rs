@@ -6,7 +6,7 @@ use crate::names::{AgentName, MessageId};
 use crate::ports::driver::{Answer, Operation};
 use crate::ports::machine::{Instant, Process};
 use crate::ports::runner::Reach;
-use crate::sessions::SessionRef;
+use crate::sessions::{Principal, SessionRef};
 
 /// Longest question, reason and answer in the asker's or the user's own words, in bytes.
 pub const LONGEST_QUESTION: usize = 8 * 1024;
@@ -33,6 +33,14 @@ pub struct AskedBy {
     /// The session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionRef>,
+}
+
+impl From<&Principal> for AskedBy {
+    fn from(caller: &Principal) -> AskedBy {
+        let session = caller.session().cloned();
+        let harness = session.as_ref().map(|session| session.harness.clone());
+        AskedBy { agent: caller.agent().cloned(), harness, session }
+    }
 }
 
 /// What the user's consent is wanted for.
@@ -131,6 +139,12 @@ impl NewAsk {
             process: None,
             by_mail: false,
         }
+    }
+
+    /// A question in the asker's own words. A choice is known by its text.
+    pub fn question(by: AskedBy, text: String, choices: impl IntoIterator<Item = String>) -> NewAsk {
+        let choices = choices.into_iter().map(|choice| (choice.trim().to_owned(), String::new())).collect();
+        NewAsk { choices, ..NewAsk::new(by, AskKind::Question(text)) }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::asks::record::Ask;
 use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::sessions::retention;
-use crate::storage::{keys, records};
+use crate::storage::keys;
 
 /// How long a question that is over can still be read, in milliseconds: a day.
 const KEPT: u64 = 24 * 3_600_000;
@@ -14,13 +14,7 @@ const KEPT: u64 = 24 * 3_600_000;
 pub(crate) async fn clean_up_asks(core: &Core, dry_run: DryRun, tally: &mut Tally) -> Result<(), StoreError> {
     let now = core.machine.now();
     for key in core.local.list(&keys::asks()).await? {
-        let found = match records::load::<Ask>(core.local.as_ref(), &key).await {
-            Ok(found) => found,
-            // It is left for `doctor` to set aside.
-            Err(StoreError::Damaged { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let Some((revision, ask)) = found else { continue };
+        let Some((revision, ask)) = retention::sound::<Ask>(core, &key).await? else { continue };
         if now.since(ask.over_since()) >= KEPT {
             retention::remove_one(core, RecordKind::Asks, (&key, revision), dry_run, tally).await?;
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use store::StoreError;
 
+use crate::Mesh;
 use crate::agents::{pause, remote_presence};
 use crate::core::Core;
 use crate::delivery::chain;
@@ -15,9 +16,8 @@ use crate::delivery::notice;
 use crate::delivery::wake_file;
 use crate::messages::Priority;
 use crate::messages::fetch;
-use crate::messages::fetch::{FetchedMessage, Lease};
+use crate::messages::fetch::{EnvelopedLease, Lease};
 use crate::messages::hand_over;
-use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
 use crate::messages::protocol::protocol_for;
 use crate::messages::receipt::DeliveryStatus;
@@ -34,7 +34,6 @@ use crate::sessions::record;
 use crate::sessions::screens::{self, ShownBy};
 use crate::sessions::ticket;
 use crate::sessions::{Activity, SessionRecord, SessionRef};
-use crate::{Enveloped, Mesh, envelope};
 
 /// The answer to a hook.
 #[derive(Clone, Debug)]
@@ -250,9 +249,10 @@ impl MeshHookHost<'_> {
 
     async fn find(&mut self, reading: &Reading) -> Result<Findings, crate::FetchError> {
         let mesh = self.mesh;
+        let mut driven = false;
         if let Some(session) = &reading.speaker {
             self.speaker = Some(self.reference(&session.id));
-            record::observe(&mesh.core, &self.harness, session, None).await?;
+            driven = record::observe(&mesh.core, &self.harness, session, None).await?.driven;
         }
         for event in &reading.events {
             self.apply(event, reading).await?;
@@ -294,7 +294,6 @@ impl MeshHookHost<'_> {
             self.paused = is_paused.then(|| agent.clone());
         }
         // Only the adapter knows whether and when its harness can be told to watch a file.
-        let driven = record::session_record(&mesh.core, &session).await?.is_some_and(|record| record.driven);
         let wake_file = match reading.watches_wake_file && !driven {
             true => wake_file::wake_file_of(&mesh.core, &session).await?,
             false => wake_file::wake_file_path(&mesh.core, &session),
@@ -337,8 +336,8 @@ impl MeshHookHost<'_> {
         })
     }
 
-    /// No mail while its agent is paused, and none while the session waits for its user: for an answer, for a prompt after they have stopped it, or for them
-    /// to open it again.
+    /// No mail while its agent is paused, and none while the session waits for its user: for an answer, for a prompt after
+    /// they have stopped it, or for them to open it again.
     fn may_show(&self, record: &SessionRecord, reading: &Reading) -> bool {
         let core = &self.mesh.core;
         let stopped = record.stopped_until(core.machine.now(), core.limits.after_stop).is_some();
@@ -451,25 +450,20 @@ impl MeshHookHost<'_> {
                 .cloned()
                 .collect()
         };
-        let (found, lease, _) = fetch::lease_messages(&mesh.core, &mesh.inboxes, agent, pick).await?;
-        let Some(mut lease) = lease else { return Ok(None) };
+        let of_hook = (fetch::UNNAMED, max_bytes);
+        let leased = fetch::lease_enveloped(&mesh.core, &mesh.inboxes, agent, of_hook, pick).await?;
+        let Some(EnvelopedLease { messages, text, mut lease }) = leased.filter(|leased| !leased.messages.is_empty())
+        else {
+            return Ok(None);
+        };
         if reading.attended {
             // The user has just spoken, and what the agent does now it does for them: its chain begins anew.
             lease.trace = None;
         }
-        let messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
-        let Enveloped { text, taken, cut } = envelope(&messages, max_bytes);
-        if taken < messages.len() {
-            let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
-            fetch::release(&mesh.core, rest).await?;
-        }
-        if taken == 0 {
-            return Ok(None);
-        }
-        let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
+        let priority = messages.iter().map(|fetched| fetched.message.priority).max().unwrap_or_default();
         let mail = Mail { ids: lease.messages.clone(), text, priority };
-        self.notice = notice::of(messages.iter().take(taken).map(|fetched| &fetched.message));
-        self.lease = Some(lease.cutting(cut));
+        self.notice = notice::of(messages.iter().map(|fetched| &fetched.message));
+        self.lease = Some(lease);
         Ok(Some(mail))
     }
 }

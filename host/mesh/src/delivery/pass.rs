@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use store::{Durability, StoreError};
 
+use crate::Mesh;
 use crate::agents;
 use crate::agents::presence;
 use crate::core::Core;
@@ -15,7 +16,7 @@ use crate::delivery::wake_file;
 use crate::delivery::wake_file::{ROUTE, Ring};
 use crate::messages::Priority;
 use crate::messages::fetch;
-use crate::messages::fetch::FetchedMessage;
+use crate::messages::fetch::EnvelopedLease;
 use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
@@ -28,7 +29,6 @@ use crate::sessions::identify::CONNECTION;
 use crate::sessions::record;
 use crate::sessions::{Activity, Session, SessionRecord, SessionRef};
 use crate::storage::keys;
-use crate::{Enveloped, Lease, Mesh, envelope};
 
 /// The backoff key of a session that waits for its user.
 const WAITS_FOR_USER: &str = "user";
@@ -309,18 +309,13 @@ async fn send_message(
         let slots = inbox.open.presentable(now);
         slots.filter(|slot| wanted.contains(&slot.header.id)).cloned().collect()
     };
-    let (found, lease, _) = fetch::lease_messages(core, inboxes, agent, pick).await?;
-    let Some(mut lease) = lease else { return Ok(None) };
-    let messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
-    let Enveloped { text, taken, cut } = envelope(&messages, route.max_bytes as usize);
-    let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
-    fetch::release(core, rest).await?;
-    let lease = lease.cutting(cut);
-    let priority = messages.iter().take(taken).map(|fetched| fetched.message.priority).max().unwrap_or_default();
+    let of_route = (fetch::UNNAMED, route.max_bytes as usize);
+    let leased = fetch::lease_enveloped(core, inboxes, agent, of_route, pick).await?;
+    let Some(EnvelopedLease { messages, text, lease }) = leased else { return Ok(None) };
+    let priority = messages.iter().map(|fetched| fetched.message.priority).max().unwrap_or_default();
     let mail = Mail { ids: lease.messages.clone(), text, priority };
     let to = SessionRef { harness: harness.about().harness.clone(), id: session.id.clone() };
-    let notice =
-        notice::keep_for_route(core, harness, &to, messages.iter().take(taken).map(|fetched| &fetched.message)).await;
+    let notice = notice::keep_for_route(core, harness, &to, messages.iter().map(|fetched| &fetched.message)).await;
     let sent = match harness.deliver(session, &route.name, &mail).await {
         Ok(sent) => sent,
         Err(error) => {

@@ -3,17 +3,16 @@
 
 use store::{Durability, StoreError};
 
+use crate::Mesh;
 use crate::delivery::chain;
 use crate::driven::DrivenId;
-use crate::messages::envelope::Enveloped;
-use crate::messages::fetch::{self, Fetch, FetchedMessage, Lease, lease_messages_for};
+use crate::messages::fetch::{self, EnvelopedLease, Fetch, Lease};
 use crate::messages::inbox::{self, Inbox, Slot};
 use crate::messages::receipt::{DeliveryStatus, Event};
 use crate::messages::{LONGEST_BODY, hand_over};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::{Activity, SessionRef};
-use crate::{Mesh, envelope};
 
 /// The most messages of one turn.
 const MOST: usize = 20;
@@ -47,17 +46,11 @@ impl Mesh {
             let rest = slots.filter(|slot| slot.header.from == from);
             std::iter::once(first).chain(rest).take(MOST).cloned().collect()
         };
-        let holder = holder_of(id);
-        let (found, lease, _) = lease_messages_for(&self.core, &self.inboxes, agent, &holder, pick).await?;
-        let Some(mut lease) = lease else { return Ok(None) };
-        let messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
-        let Enveloped { text, taken, cut } = envelope(&messages, ROOM);
-        let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
-        if !rest.messages.is_empty() {
-            fetch::release(&self.core, rest).await?;
-        }
-        let Some(from) = messages.first().map(|fetched| fetched.message.from.clone()) else { return Ok(None) };
-        Ok(Some(TurnMail { text, from, lease: lease.cutting(cut) }))
+        let leased = fetch::lease_enveloped(&self.core, &self.inboxes, agent, (&holder_of(id), ROOM), pick).await?;
+        Ok(leased.and_then(|EnvelopedLease { messages, text, lease }| {
+            let from = messages.first()?.message.from.clone();
+            Some(TurnMail { text, from, lease })
+        }))
     }
 
     /// Gives back what an earlier process has leased for a driven agent and never given: it is in none of these leases of

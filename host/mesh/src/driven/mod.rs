@@ -8,6 +8,7 @@ pub mod mail;
 mod record;
 pub mod registry;
 mod request;
+pub(crate) mod retention;
 mod turn;
 
 pub use ledger::{Given, GivenContent, Settled, settle};

@@ -27,6 +27,13 @@ impl FromStr for DrivenId {
     }
 }
 
+impl DrivenId {
+    /// When it was made.
+    pub fn made(self) -> Instant {
+        Instant(self.0.0.timestamp_ms())
+    }
+}
+
 impl fmt::Display for DrivenId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -38,7 +45,7 @@ impl fmt::Display for DrivenId {
 pub struct DrivenLimits {
     /// When it is ended.
     pub until: Option<Instant>,
-    /// Turns, whoever began them.
+    /// Turns, by mail or by the user.
     pub turns: Option<u32>,
     /// Tokens that its model read and wrote, those from a cache included.
     pub tokens: Option<u64>,

@@ -11,9 +11,6 @@ use crate::ports::machine::Instant;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
-/// How long the record of an agent that has ended is kept, in milliseconds.
-const KEPT: u64 = 7 * 24 * 3_600_000;
-
 /// Why a driven agent could not be begun or found.
 #[derive(Debug, thiserror::Error)]
 pub enum DrivenError {
@@ -68,15 +65,6 @@ impl Mesh {
         DrivenId(self.core.new_id(self.core.machine.now()))
     }
 
-    /// A new UUID of version 4.
-    pub fn new_uuid(&self) -> String {
-        let mut bytes = self.core.machine.random();
-        bytes[6] = (bytes[6] & 0x0f) | 0x40;
-        bytes[8] = (bytes[8] & 0x3f) | 0x80;
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
-    }
-
     /// Keeps the record of a new driven agent. It is on disk when this returns.
     pub async fn begin_driven(&self, record: &DrivenRecord) -> Result<(), DrivenError> {
         let name = record.agent.name.as_str();
@@ -88,11 +76,6 @@ impl Mesh {
         let key = keys::driven(record.id);
         let put = |_: Option<DrivenRecord>| (Next::Put(record.clone()), ());
         Ok(records::update(self.core.local.as_ref(), &key, Durability::Synced, put).await?)
-    }
-
-    /// Deletes the record of a driven agent that was not begun after all.
-    pub async fn unbegin_driven(&self, id: DrivenId) -> Result<(), StoreError> {
-        remove(&self.core, &keys::driven(id)).await
     }
 
     /// The driven agents of this machine that have not ended, the oldest first. A record that cannot be read hides only
@@ -273,22 +256,4 @@ async fn put_aside(core: &Core, record: &DrivenRecord) -> Result<(), StoreError>
 async fn remove(core: &Core, key: &Key) -> Result<(), StoreError> {
     let gone = |old: Option<DrivenRecord>| (if old.is_some() { Next::Remove } else { Next::Keep }, ());
     records::update(core.local.as_ref(), key, Durability::Process, gone).await
-}
-
-/// Whether the record of an agent that has ended is to be deleted.
-fn is_old(record: &DrivenRecord, now: Instant) -> bool {
-    record.ended.as_ref().is_some_and(|end| now.since(end.at) > KEPT)
-}
-
-impl Mesh {
-    /// Deletes the records of agents that ended a week ago. Returns their ids: each has a folder.
-    pub async fn clean_up_driven(&self) -> Result<Vec<DrivenId>, StoreError> {
-        let now = self.core.machine.now();
-        let ended = self.ended_driven_agents().await?;
-        let old: Vec<DrivenId> = ended.iter().filter(|record| is_old(record, now)).map(|record| record.id).collect();
-        for id in &old {
-            remove(&self.core, &keys::ended_driven_of(*id)).await?;
-        }
-        Ok(old)
-    }
 }

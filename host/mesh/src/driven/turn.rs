@@ -60,8 +60,7 @@ impl Turn {
 }
 
 fn cut(text: &str) -> String {
-    let end = (0..=text.len().min(LONGEST_WORDS)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text[..end].to_owned()
+    text[..text.floor_char_boundary(LONGEST_WORDS)].to_owned()
 }
 
 /// What a driven agent is told about itself, for its whole session.

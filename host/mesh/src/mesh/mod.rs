@@ -79,6 +79,15 @@ impl Mesh {
         &self.core.harnesses
     }
 
+    /// A new UUID of version 4.
+    pub fn new_uuid(&self) -> String {
+        let mut bytes = self.core.machine.random();
+        bytes[6] = (bytes[6] & 0x0f) | 0x40;
+        bytes[8] = (bytes[8] & 0x3f) | 0x80;
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+    }
+
     /// The machine that this mesh runs on.
     pub fn machine(&self) -> &Arc<dyn Machine> {
         &self.core.machine

@@ -7,6 +7,7 @@ use store::{Durability, Position, StoreError};
 use crate::agents::presence;
 use crate::core::Core;
 use crate::delivery::chain;
+use crate::messages::envelope::{Enveloped, envelope};
 use crate::messages::hand_over;
 use crate::messages::inbox;
 use crate::messages::inbox::{Header, Inbox, Slot};
@@ -18,6 +19,9 @@ use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::Activity;
+
+/// The holder of a lease that is known by nothing but its id.
+pub(crate) const UNNAMED: &str = "";
 
 /// Which messages of an inbox to fetch, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -249,7 +253,7 @@ async fn fetch_once(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &Fet
         };
         (texts::with_texts(core, inboxes, agent, slots).await?, None, waiting)
     } else {
-        lease_messages(core, inboxes, agent, pick).await?
+        lease_messages(core, inboxes, agent, UNNAMED, pick).await?
     };
     let cut = |(slot, message): (Slot, Message)| self::cut(slot.at, message, slot.history, ask);
     let messages: Vec<FetchedMessage> = found.into_iter().map(cut).collect();
@@ -357,18 +361,9 @@ pub(crate) async fn acknowledge(
 }
 
 /// Leases what `pick` chooses. Safe against concurrent callers: the choice is made from the receipts and written
-/// back only if none was added since. Also returns how many messages were presentable.
+/// back only if none was added since. Also returns how many messages were presentable. The id of the lease begins with
+/// `holder`, so that a process that replaces the holder knows its leases; [`UNNAMED`] if none does.
 pub(crate) async fn lease(
-    core: &Core,
-    inboxes: &Inboxes,
-    agent: &AgentName,
-    pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
-) -> Result<(Vec<Slot>, Option<Lease>, usize), StoreError> {
-    lease_for(core, inboxes, agent, "", pick).await
-}
-
-/// The same for a holder whose name begins the lease's id, so that who comes after it knows its leases.
-async fn lease_for(
     core: &Core,
     inboxes: &Inboxes,
     agent: &AgentName,
@@ -407,26 +402,43 @@ pub(crate) async fn lease_messages(
     core: &Core,
     inboxes: &Inboxes,
     agent: &AgentName,
-    pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
-) -> Result<(Vec<(Slot, Message)>, Option<Lease>, usize), StoreError> {
-    lease_messages_for(core, inboxes, agent, "", pick).await
-}
-
-/// The same for a holder: see [`lease_for`].
-pub(crate) async fn lease_messages_for(
-    core: &Core,
-    inboxes: &Inboxes,
-    agent: &AgentName,
     holder: &str,
     pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
 ) -> Result<(Vec<(Slot, Message)>, Option<Lease>, usize), StoreError> {
-    let (slots, lease, waiting) = lease_for(core, inboxes, agent, holder, pick).await?;
+    let (slots, lease, waiting) = self::lease(core, inboxes, agent, holder, pick).await?;
     let found = texts::with_texts(core, inboxes, agent, slots).await?;
     let lease = lease.and_then(|mut lease| {
         lease.messages.retain(|id| found.iter().any(|(slot, _)| slot.header.id == *id));
         (!lease.messages.is_empty()).then_some(lease)
     });
     Ok((found, lease, waiting))
+}
+
+/// Messages that are leased, in their envelopes.
+pub(crate) struct EnvelopedLease {
+    pub(crate) messages: Vec<FetchedMessage>,
+    pub(crate) text: String,
+    pub(crate) lease: Lease,
+}
+
+/// Leases what `pick` chooses, and puts as much of it into envelopes as fits into `room` bytes. The rest is released.
+pub(crate) async fn lease_enveloped(
+    core: &Core,
+    inboxes: &Inboxes,
+    agent: &AgentName,
+    (holder, room): (&str, usize),
+    pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
+) -> Result<Option<EnvelopedLease>, StoreError> {
+    let (found, lease, _) = lease_messages(core, inboxes, agent, holder, pick).await?;
+    let Some(mut lease) = lease else { return Ok(None) };
+    let mut messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
+    let Enveloped { text, taken, cut } = envelope(&messages, room);
+    if taken < messages.len() {
+        let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
+        release(core, rest).await?;
+        messages.truncate(taken);
+    }
+    Ok(Some(EnvelopedLease { messages, text, lease: lease.cutting(cut) }))
 }
 
 /// Fetches from everything that is kept; unsettled messages are leased like any other mail.
@@ -440,7 +452,7 @@ async fn fetch_history(core: &Core, inboxes: &Inboxes, agent: &AgentName, ask: &
             let slots = inbox.open.presentable(now);
             slots.filter(|slot| chosen.contains(&slot.header.id)).cloned().collect()
         };
-        self::lease(core, inboxes, agent, pick).await?.1
+        self::lease(core, inboxes, agent, UNNAMED, pick).await?.1
     };
     // A message that is only peeked at does not count as left out, just as a leased one does not.
     let unread = kept.iter().filter(|kept| !kept.history.is_settled()).count();
@@ -469,7 +481,7 @@ async fn fetch_one(
     };
     let lease = match ask.peek {
         true => None,
-        false => self::lease(core, inboxes, agent, pick).await?.1,
+        false => self::lease(core, inboxes, agent, UNNAMED, pick).await?.1,
     };
     let found = self::cut(at, message, history, ask);
     // What had been cut before is read with this, though no lease is due.

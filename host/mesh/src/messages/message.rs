@@ -132,6 +132,16 @@ pub enum InvalidDraft {
     TooManyTags(usize),
 }
 
+/// A text that is long enough to be a body, cut at a character boundary if it is too long. `tail` then says where the
+/// rest is.
+pub fn shortened(mut text: String, tail: &str) -> String {
+    if text.len() > LONGEST_BODY {
+        text.truncate(text.floor_char_boundary(LONGEST_BODY - tail.len()));
+        text.push_str(tail);
+    }
+    text
+}
+
 impl Draft {
     /// Checks the body, the labels' lengths and the number of tags.
     pub fn validate(&self) -> Result<(), InvalidDraft> {

@@ -24,4 +24,6 @@ pub(crate) mod wait;
 pub(crate) mod wake;
 pub(crate) mod watch;
 
-pub use message::{Draft, Hold, InvalidDraft, LONGEST_BODY, LONGEST_LABEL, MOST_TAGS, Message, Priority, Trace};
+pub use message::{
+    Draft, Hold, InvalidDraft, LONGEST_BODY, LONGEST_LABEL, MOST_TAGS, Message, Priority, Trace, shortened,
+};

@@ -203,7 +203,10 @@ pub(crate) async fn remove_one(
 }
 
 /// A record of this machine; none if it is gone or damaged. What is damaged is kept for `status` to name.
-async fn sound<T: serde::de::DeserializeOwned>(core: &Core, key: &Key) -> Result<Option<(Revision, T)>, StoreError> {
+pub(crate) async fn sound<T: serde::de::DeserializeOwned>(
+    core: &Core,
+    key: &Key,
+) -> Result<Option<(Revision, T)>, StoreError> {
     match records::load::<T>(core.local.as_ref(), key).await {
         Err(StoreError::Damaged { .. }) => Ok(None),
         found => found,

@@ -7,6 +7,7 @@ mod checkpoint;
 mod cleanup;
 mod counted;
 mod delivery;
+mod driven;
 mod edits;
 mod faults;
 mod hand_over;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh::asks::{AskKind, AskOutcome, AskedBy, NewAsk, answer_text};
+use mesh::asks::{AskOutcome, NewAsk, answer_text};
 use mesh::names::AgentName;
 use mesh::ports::driver::Answer;
 use mesh::ports::machine::Machine as _;
@@ -51,18 +51,12 @@ impl CommandSpec for Args {
         let mut stop = if self.wait { Some(Stop::listen().map_err(StreamError::Input)?) } else { None };
         let open = context.open()?;
         let caller = context.principal(&open, self.from).await?;
-        let by = AskedBy {
-            agent: caller.agent().cloned(),
-            harness: caller.session().map(|session| session.harness.clone()),
-            session: caller.session().cloned(),
-        };
         let new = NewAsk {
             reason: self.reason,
-            choices: self.choices.into_iter().map(|id| (id.trim().to_owned(), String::new())).collect(),
             patience: self.timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
             process: self.wait.then(|| open.machine.this_process()),
             by_mail: !self.wait,
-            ..NewAsk::new(by, AskKind::Question(self.question))
+            ..NewAsk::question((&caller).into(), self.question, self.choices)
         };
         let ask = open.mesh.ask(new).await?;
         let Some(stop) = &mut stop else {

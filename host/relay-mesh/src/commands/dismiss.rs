@@ -24,6 +24,6 @@ pub(crate) struct Args {
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let kind = RequestKind::Dismiss { summary: self.summary };
-        ask(context, Asked { name: &self.name, kind, done: "it has ended", waits: true }).await
+        ask(context, Asked { name: &self.name, kind, done: "it has ended" }).await
     }
 }

@@ -87,6 +87,8 @@ fn go_on() -> &'static str {
 
 impl CommandSpec for Args {
     const STARTS_CLEANUP: bool = true;
+    // Its harness waits for it.
+    const RESUMES_AGENTS: bool = false;
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let data = context.settings.dir.value.clone().into_os_string();

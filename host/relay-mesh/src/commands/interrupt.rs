@@ -19,7 +19,7 @@ pub(crate) struct Args {
 
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
-        let asked = Asked { name: &self.name, kind: RequestKind::Interrupt, done: "its turn was stopped", waits: true };
+        let asked = Asked { name: &self.name, kind: RequestKind::Interrupt, done: "its turn was stopped" };
         ask(context, asked).await
     }
 }

@@ -31,6 +31,6 @@ impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let text = if self.text == "-" { input::text(LONGEST_REQUEST)? } else { self.text };
         let kind = if self.next { RequestKind::Prompt { text } } else { RequestKind::Steer { text } };
-        ask(context, Asked { name: &self.name, kind, done: "it has it", waits: true }).await
+        ask(context, Asked { name: &self.name, kind, done: "it has it" }).await
     }
 }

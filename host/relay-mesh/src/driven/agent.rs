@@ -6,30 +6,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::agents::Profile;
-use mesh::driven::{DrivenEnd, DrivenRecord, GivenContent, Turn};
+use mesh::driven::{DrivenRecord, GivenContent, Turn};
 use mesh::names::AgentName;
-use mesh::ports::driver::{Action, DriverEvent, PromptStatus};
+use mesh::ports::driver::{DriverEvent, PromptStatus};
 use mesh::ports::harness::Harness;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::{Activity, Principal, SessionRef};
-use mesh::{Fetch, Lease, MailWatch, Release};
+use mesh::{Fetch, Lease, MailWatch};
 use store::{Hold, Position};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::DrivenFolder;
+use super::ending::Dismissal;
 use super::host::Host;
 use super::link::{LinkHandle, LinkNews};
 use super::questions::{AnswerQueue, OpenQuestion};
 use super::transcript::{Happening, Transcript};
 use crate::errors::{CommandError, adapters};
-use crate::runs::changes;
 
 /// Pause after a fault of the store.
 const AFTER_A_FAULT: Duration = Duration::from_secs(2);
-/// How long the end of a program may take.
-const ENDS: Duration = Duration::from_secs(30);
 
 /// An agent that this process drives.
 pub(super) struct Driving {
@@ -93,22 +91,6 @@ pub(super) struct RunningTurn {
 pub(super) struct Rest {
     pub(super) until: Option<Instant>,
     pub(super) failures: u32,
-}
-
-/// An agent that is being ended.
-pub(super) struct Dismissal {
-    pub(super) request: String,
-    /// The prompt that asks for the summary, once it was given.
-    pub(super) summary: Summary,
-    pub(super) until: Instant,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Summary {
-    None,
-    Wanted,
-    Asked,
-    Done(Option<String>),
 }
 
 /// Whether an agent is driven further.
@@ -412,62 +394,6 @@ impl Driving {
     pub(super) async fn does(&self, activity: Activity) -> Result<(), CommandError> {
         let activity = if self.questions.is_empty() { activity } else { Activity::NeedsInput };
         Ok(self.host.open.mesh.driven_does(&self.session, activity).await?)
-    }
-
-    /// Ends the agent because a limit is reached, as soon as no turn runs.
-    async fn spent(&mut self, over: &mesh::driven::OverBudget) -> Result<Step, CommandError> {
-        if self.turn.is_some() {
-            if *over == mesh::driven::OverBudget::Time && self.interrupting.is_none() {
-                self.interrupt(Vec::new());
-            }
-            return Ok(Step::On);
-        }
-        self.end(&over.to_string(), true, None).await
-    }
-
-    /// Ends the agent. Nothing of it is left running when this returns.
-    pub(super) async fn end(&mut self, why: &str, meant: bool, summary: Option<String>) -> Result<Step, CommandError> {
-        let questions = std::mem::take(&mut self.questions);
-        self.withdraw(questions, "its agent has ended").await?;
-        if let Some(linked) = &self.linked
-            && let Some(session) = &linked.session
-        {
-            linked.handle.act(Action::End(session.clone()));
-        }
-        self.leave_link().await;
-        self.tell_of_end(why, meant).await;
-        if let Ok(checkout) = self.host.open.mesh.checkout(&self.record.agent.folder)
-            && let Err(error) =
-                self.host.open.mesh.release_reservations(&self.principal, &checkout.repository, &Release::All).await
-        {
-            tracing::warn!(%error, "the reservations of a driven agent lapse by themselves");
-        }
-        let git = changes::git(&self.host.context);
-        changes::remove_if_clean(&git, &self.record.workplace).await;
-        self.note(Happening::Ended { why: why.to_owned() });
-        let end = DrivenEnd { at: self.host.open.machine.now(), why: why.to_owned(), meant };
-        let request = self.dismissing.take().map(|dismissal| dismissal.request);
-        self.change(|record| {
-            if let Some(request) = &request {
-                record.done(request, None, summary.clone());
-            }
-            record.ended.get_or_insert_with(|| end.clone());
-            record.mark = None;
-            record.driver = None;
-            record.environment.clear();
-        })
-        .await?;
-        self.host.open.mesh.run_leaves(&self.session).await?;
-        self.host.open.mesh.listens_no_more(&self.session).await?;
-        Ok(Step::Over)
-    }
-
-    /// Leaves its link, and returns once nothing of it runs.
-    async fn leave_link(&mut self) {
-        let Some(linked) = self.linked.take() else { return };
-        let (gone, is_gone) = oneshot::channel();
-        linked.handle.leave(linked.session, gone);
-        let _ended = tokio::time::timeout(ENDS, is_gone).await;
     }
 
     async fn hold_delivery(&mut self) -> Result<(), CommandError> {

@@ -3,19 +3,16 @@
 use std::time::Duration;
 
 use mesh::driven::{DrivenError, RequestKind, RequestOutcome};
-use mesh::names::AgentName;
 
 use super::{begin, host};
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::runs::{Runs, permission};
+use crate::runs::permission;
 use crate::shapes::driven::RequestShape;
 
 /// How long to wait until it is done. It is kept longer than that.
 const PATIENCE: Duration = Duration::from_secs(180);
-/// How often to look whether a process drives the agents.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// What is asked.
 pub(crate) struct Asked<'a> {
@@ -23,40 +20,18 @@ pub(crate) struct Asked<'a> {
     pub(crate) kind: RequestKind,
     /// What is said when it is done.
     pub(crate) done: &'static str,
-    pub(crate) waits: bool,
 }
 
 /// Asks it as the user. Below a harness it is refused.
 pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let evidence = permission::evidence(context, &open, &Runs::of(&context.settings.dir.value)).await?;
-    if !evidence.is_user() {
-        return Err(Failure {
-            what: "only the user tells an agent that they started what to do: this shell belongs to an agent"
-                .to_owned(),
-            hint: Some(format!("write to it: `relay-mesh send {} TEXT --priority urgent`", asked.name)),
-            exit: Exit::Refused,
-            source: None,
-        }
-        .into());
-    }
-    let by: Option<&AgentName> = None;
+    permission::only_the_user(context, &open, "steer, stop or dismiss").await?;
     let dismisses = matches!(asked.kind, RequestKind::Dismiss { .. });
-    let (record, request) = open.mesh.ask_driven(asked.name, asked.kind, by).await?;
+    let (record, request) = open.mesh.ask_driven(asked.name, asked.kind, None).await?;
     open.mesh.want_driving(true).await?;
     host::sweep(&open).await?;
-    let outcome = async {
-        let waiting = open.mesh.request_outcome(record.id, &request.id);
-        tokio::pin!(waiting);
-        loop {
-            begin::ensure_host(context, &open).await?;
-            tokio::select! {
-                outcome = &mut waiting => break outcome.map_err(CommandError::from),
-                () = tokio::time::sleep(LOOK) => {}
-            }
-        }
-    };
-    let outcome = match tokio::time::timeout(PATIENCE, outcome).await {
+    let done = async { Ok(open.mesh.request_outcome(record.id, &request.id).await?) };
+    let outcome = match tokio::time::timeout(PATIENCE, begin::while_driven(context, &open, done)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => {
             // It may have ended by itself meanwhile, which is what was wanted.
@@ -66,7 +41,6 @@ pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, Com
             }
             RequestOutcome { id: request.id.clone(), failed: None, note: None }
         }
-        Err(_) if !asked.waits => RequestOutcome { id: request.id.clone(), failed: None, note: None },
         Err(_) => {
             return Err(Failure {
                 what: format!("`{}` has not taken it within {} s", asked.name, PATIENCE.as_secs()),

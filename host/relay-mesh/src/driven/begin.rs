@@ -68,21 +68,16 @@ pub(crate) async fn begin(context: &Context, open: &Open, request: SpawnRequest)
     let folder = DrivenFolder::of(&context.settings.dir.value, id);
     folder.create().map_err(|source| unwritable(&folder.root, source))?;
     let mut workplace = Workplace::Here { top: None };
-    let begun = set_up(context, open, harness.as_ref(), &folder, (id, &request), &mut workplace).await;
-    let started = match begun {
-        Ok((record, notes)) => match started(context, open, record.id).await {
-            Ok(record) => return Ok(Spawned { record, notes }),
-            Err(error) => Err(error),
-        },
+    match set_up(context, open, harness.as_ref(), &folder, (id, &request), &mut workplace).await {
+        Ok((record, notes)) => Ok(Spawned { record: started(context, open, record).await?, notes }),
         Err(error) => {
             changes::remove_if_clean(&changes::git(context), &workplace).await;
+            if let Err(error) = folder.delete() {
+                tracing::warn!(%error, "the folder of an agent that was refused stays");
+            }
             Err(error)
         }
-    };
-    if let Err(error) = folder.delete() {
-        tracing::warn!(%error, "the folder of an agent that was not begun stays");
     }
-    started
 }
 
 async fn set_up(
@@ -212,8 +207,21 @@ async fn workplace(
 }
 
 /// Returns once a process drives the agent and its harness has a session, or the reason why it has none.
-async fn started(context: &Context, open: &Open, id: DrivenId) -> Result<DrivenRecord, CommandError> {
-    let deadline = tokio::time::Instant::now() + BEGINS;
+async fn started(context: &Context, open: &Open, record: DrivenRecord) -> Result<DrivenRecord, CommandError> {
+    let name = record.agent.name.clone();
+    match tokio::time::timeout(BEGINS, while_driven(context, open, has_session(open, record.id))).await {
+        Ok(started) => started,
+        Err(_) => Err(Failure {
+            what: format!("`{name}` has no session after {} s", BEGINS.as_secs()),
+            hint: Some(format!("`relay-mesh dismiss {name}` ends it")),
+            exit: Exit::TimedOut,
+            source: None,
+        }
+        .into()),
+    }
+}
+
+async fn has_session(open: &Open, id: DrivenId) -> Result<DrivenRecord, CommandError> {
     // Watch before reading, so that no change is missed in between.
     let mut changes = open.mesh.watch_driven().await?;
     loop {
@@ -232,18 +240,21 @@ async fn started(context: &Context, open: &Open, id: DrivenId) -> Result<DrivenR
         if record.session.is_some() {
             return Ok(record);
         }
-        if tokio::time::Instant::now() > deadline {
-            return Err(Failure {
-                what: format!("`{}` has no session after {} s", record.agent.name, BEGINS.as_secs()),
-                hint: Some(format!("`relay-mesh dismiss {}` ends it", record.agent.name)),
-                exit: Exit::TimedOut,
-                source: None,
-            }
-            .into());
-        }
+        changes.changed().await?;
+    }
+}
+
+/// Waits for something that only a process that drives the agents can bring about, and starts that process if none runs.
+pub(super) async fn while_driven<T>(
+    context: &Context,
+    open: &Open,
+    waiting: impl Future<Output = Result<T, CommandError>>,
+) -> Result<T, CommandError> {
+    tokio::pin!(waiting);
+    loop {
         ensure_host(context, open).await?;
         tokio::select! {
-            changed = changes.changed() => changed?,
+            outcome = &mut waiting => return outcome,
             () = tokio::time::sleep(LOOK) => {}
         }
     }

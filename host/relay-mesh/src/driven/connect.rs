@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use mesh::driven::GivenContent;
-use mesh::ports::driver::{Action, DrivenAgent, DriverConnection, Prompt};
+use mesh::ports::driver::{Action, DriverConnection, Prompt};
 use mesh::ports::harness::HarnessError;
 use mesh::sessions::Activity;
 use tokio::time::Instant;
@@ -13,8 +13,7 @@ use super::MARK;
 use super::agent::{Driving, Linked, Step};
 use super::link;
 use super::transcript::Happening;
-use crate::errors::CommandError;
-use crate::errors::adapters;
+use crate::errors::{CommandError, adapters};
 
 /// How long a harness may take to tell what became of its prompts.
 const ACCOUNTS: Duration = Duration::from_secs(30);
@@ -36,7 +35,7 @@ impl Driving {
         let connection = self.connection().await.map_err(|error| store::reasons(&error))?;
         let mark = self.host.open.mesh.new_driven_id().to_string();
         let name = connection.name.clone();
-        // Before anything runs: whoever comes after this process ends what bears the mark.
+        // Before anything runs: the next process ends what bears the mark.
         let noted = self.change(|record| {
             record.mark = Some(mark.clone());
             record.connection = Some(name.clone());
@@ -71,12 +70,11 @@ impl Driving {
     async fn connection(&self) -> Result<DriverConnection, CommandError> {
         let unusable = |error: HarnessError| adapters::failed(&self.record.harness, error);
         let driver = self.harness.driver().map_err(unusable)?;
-        let offered = driver
+        let mut offered = driver
             .connections(&self.record.agent, self.record.session.as_deref(), &self.folder.files())
             .await
             .map_err(unusable)?;
         let wanted = self.record.connection.as_ref();
-        let mut offered: Vec<DriverConnection> = offered;
         let at = offered.iter().position(|connection| Some(&connection.name) == wanted).unwrap_or(0);
         if offered.is_empty() {
             return Err(unusable(HarnessError::Unsupported("its adapter offers no way of driving it".to_owned())));
@@ -160,8 +158,7 @@ impl Driving {
         let was_used = self.record.spent.turns > 0 || self.record.given.iter().any(|given| given.status.is_some());
         if self.record.session.is_some() && !was_used {
             // Nothing was ever said in it, so nothing is lost by another one.
-            let DrivenAgent { id, .. } =
-                DrivenAgent { id: self.host.open.mesh.new_uuid(), ..self.record.agent.clone() };
+            let id = self.host.open.mesh.new_uuid();
             self.change(|record| {
                 record.session = None;
                 record.agent.id.clone_from(&id);

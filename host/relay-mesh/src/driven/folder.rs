@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use mesh::driven::DrivenId;
+use mesh::ports::machine::Machine as _;
 use store::StoreError;
 
 use super::link::LinkFiles;
@@ -13,6 +14,8 @@ use crate::compose::Open;
 
 /// The folder of the data folder that has them.
 const FOLDER: &str = "spawned";
+/// How long a folder may be without a record while its agent is being started, in milliseconds.
+const BEGINS: u64 = 3_600_000;
 
 /// One such folder, whether it exists or not.
 #[derive(Clone, Debug)]
@@ -62,9 +65,15 @@ impl DrivenFolder {
     }
 }
 
-/// Deletes what is kept of agents that ended a week ago.
+/// Deletes the folders of agents that have no record any more.
 pub(crate) async fn clean_up(data: &Path, open: &Open) -> Result<(), StoreError> {
-    for id in open.mesh.clean_up_driven().await? {
+    let now = open.machine.now();
+    for entry in std::fs::read_dir(data.join(FOLDER)).into_iter().flatten().flatten() {
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<DrivenId>().ok()) else { continue };
+        // The folder of an agent that is just being started comes before its record.
+        if now.since(id.made()) < BEGINS || open.mesh.driven(id).await?.is_some() {
+            continue;
+        }
         if let Err(error) = DrivenFolder::of(data, id).delete() {
             tracing::warn!(%id, %error, "the folder of a driven agent stays");
         }

@@ -1,4 +1,4 @@
-//! The frames of a program that we talk with: lines of its standard input and output. Reading never waits for whoever
+//! The frames of a program that we talk with: lines of its standard input and output. Reading never waits for the code that
 //! acts on a frame, and writing never waits for the program.
 
 use std::io;

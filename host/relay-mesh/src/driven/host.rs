@@ -30,6 +30,9 @@ const BETWEEN_ROUNDS: Duration = Duration::from_secs(5);
 /// How long it may take to end what it has started.
 const STOPS: Duration = Duration::from_secs(60);
 
+/// What is logged if that fails.
+const NOT_RESUMED: &str = "agents that were started are not resumed";
+
 /// What every driven agent of this process needs.
 pub(crate) struct Host {
     pub(crate) context: Context,
@@ -51,7 +54,7 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     let mut agents: JoinSet<DrivenId> = JoinSet::new();
     let mut driven: BTreeSet<DrivenId> = BTreeSet::new();
     loop {
-        for record in live(&host.open).await? {
+        for record in host.open.mesh.driven_agents().await? {
             if driven.insert(record.id) {
                 agents.spawn(drive(Arc::clone(&host), record, changes.clone(), all.clone()));
             }
@@ -99,31 +102,34 @@ async fn drive(
     id
 }
 
-async fn live(open: &Open) -> Result<Vec<DrivenRecord>, CommandError> {
-    Ok(open.mesh.driven_agents().await?)
-}
-
 /// Has agents gone on with whose process was killed, unless the user has stopped them. Costs one look at a folder where
 /// there are none. Errors are only logged: the command that was asked for has done its work.
 pub(crate) async fn go_on(context: &Context) {
     let folder = context.settings.dir.value.join("driven");
-    if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
-        && let Err(error) = go_on_if_resting(context).await
-    {
-        tracing::warn!(error = %store::reasons(&error), "agents that were started are not gone on with");
+    if std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some()) {
+        match context.open() {
+            Ok(open) => look_after(context, &open).await,
+            Err(error) => tracing::warn!(error = %store::reasons(&error), "{NOT_RESUMED}"),
+        }
     }
 }
 
-async fn go_on_if_resting(context: &Context) -> Result<(), CommandError> {
-    let open = context.open()?;
+/// The same, with stores that are open.
+async fn look_after(context: &Context, open: &Open) {
+    if let Err(error) = go_on_if_resting(context, open).await {
+        tracing::warn!(error = %store::reasons(&error), "{NOT_RESUMED}");
+    }
+}
+
+async fn go_on_if_resting(context: &Context, open: &Open) -> Result<(), CommandError> {
     let rests = |record: &DrivenRecord| record.stage(|driver| open.machine.runs(driver)) == DrivenStage::Resting;
     if !open.mesh.driven_agents().await?.iter().any(rests) || !open.mesh.is_driving_wanted().await? {
         return Ok(());
     }
-    sweep(&open).await?;
+    sweep(open).await?;
     // The lock of a process that has just been killed is free a moment after its end.
     for _ in 0..LOOKS {
-        if begin::ensure_host(context, &open).await? == Begun::Now {
+        if begin::ensure_host(context, open).await? == Begun::Now {
             return Ok(());
         }
         tokio::time::sleep(BETWEEN_LOOKS).await;
@@ -140,7 +146,7 @@ pub(crate) async fn keep_going(context: &Context, open: Arc<Open>, stop: Cancell
         tracing::warn!(%error, "agents that were started rest until something is asked of them");
     }
     while !stop.is_cancelled() {
-        go_on(context).await;
+        look_after(context, &open).await;
         tokio::select! {
             () = stop.cancelled() => {}
             () = tokio::time::sleep(BETWEEN_ROUNDS) => {}
@@ -155,15 +161,8 @@ pub(crate) async fn stop(open: &Open) -> Result<usize, CommandError> {
         return Ok(0);
     }
     open.mesh.want_driving(false).await?;
-    let drivers: BTreeSet<u32> = resting
-        .iter()
-        .filter_map(|record| record.driver.filter(|driver| open.machine.runs(*driver)))
-        .map(|driver| driver.pid)
-        .collect();
-    for driver in resting.iter().filter_map(|record| record.driver) {
-        if drivers.contains(&driver.pid) {
-            background::end(driver, STOPS, open.machine.as_ref()).await?;
-        }
+    for driver in resting.iter().filter_map(|record| record.driver).filter(|driver| open.machine.runs(*driver)) {
+        background::end(driver, STOPS, open.machine.as_ref()).await?;
     }
     sweep(open).await?;
     Ok(resting.len())
@@ -177,7 +176,7 @@ pub(crate) async fn sweep(open: &Open) -> Result<(), CommandError> {
         Life::Ended | Life::Unknown => false,
     };
     let own = open.machine.this_process();
-    for record in live(open).await? {
+    for record in open.mesh.driven_agents().await? {
         let Some(mark) = record.mark.clone() else { continue };
         if record.driver.is_some_and(|driver| !driver.is(&own) && lives(driver)) {
             continue;

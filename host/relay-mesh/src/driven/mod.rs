@@ -9,6 +9,7 @@ mod agent;
 pub(crate) mod asking;
 pub(crate) mod begin;
 mod connect;
+mod ending;
 pub(crate) mod folder;
 mod frames;
 pub(crate) mod host;

@@ -11,14 +11,14 @@ use mesh::ports::machine::Machine as _;
 use mesh::sessions::Activity;
 use tokio::time::Instant;
 
-use super::agent::{Driving, RunningTurn, Step};
+use super::agent::{Driving, RunningTurn};
 use super::transcript::Happening;
 use crate::errors::CommandError;
 
 /// Milliseconds before what was lost or refused is given again for the first time.
 const AGAIN: u64 = 250;
 /// How long a turn may take to stop.
-const STOPS: Duration = Duration::from_secs(15);
+pub(super) const STOPS: Duration = Duration::from_secs(15);
 
 /// Whether a prompt begins a turn or joins one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,8 +131,8 @@ impl Driving {
         match settle(status, broke, once) {
             Settled::Open => self.taken(&given, &route).await?,
             Settled::Shown => self.shown(&given, status, broke, &route).await?,
-            Settled::Lost => self.back(&given, Settled::Lost).await?,
-            Settled::Unknown => self.back(&given, Settled::Unknown).await?,
+            Settled::Lost => self.back(&given, false).await?,
+            Settled::Unknown => self.back(&given, true).await?,
         }
         let is_over = matches!(status, PromptStatus::Answered | PromptStatus::Lost | PromptStatus::Unknown);
         // A prompt that gets no turn ends the wait for one.
@@ -190,11 +190,10 @@ impl Driving {
         Ok(())
     }
 
-    /// Puts back what was lost, or of which nobody knows.
-    async fn back(&mut self, given: &Given, how: Settled) -> Result<(), CommandError> {
+    /// Puts back what the harness did not show. `passed_on` if that is not known: its text may have been read.
+    async fn back(&mut self, given: &Given, passed_on: bool) -> Result<(), CommandError> {
         let id = given.prompt.clone();
         self.leases.remove(&id);
-        let passed_on = how == Settled::Unknown;
         if let GivenContent::Mail { messages, lease } = &given.content {
             let reason = match passed_on {
                 true => "it is not known whether its harness has shown it",
@@ -241,17 +240,17 @@ impl Driving {
         match error {
             // It begins a turn of its own once this one has ended.
             HarnessError::Busy(_) | HarnessError::Unsupported(_) if joined => {
-                self.back(&given, Settled::Lost).await?;
+                self.back(&given, false).await?;
                 self.change(|record| as_prompt(&mut record.requests, what)).await
             }
             HarnessError::Busy(rest) => {
-                self.back(&given, Settled::Lost).await?;
+                self.back(&given, false).await?;
                 self.rest_for(u64::from(rest).max(AGAIN));
                 Ok(())
             }
             error => {
                 self.note(Happening::Note { text: format!("it did not take a prompt: {error}") });
-                self.back(&given, Settled::Lost).await?;
+                self.back(&given, false).await?;
                 let why = error.to_string();
                 self.change(|record| record.done(what, Some(why.clone()), None)).await
             }
@@ -294,17 +293,6 @@ impl Driving {
             (None, _) => "no turn runs",
         };
         self.change(|record| wanted.iter().for_each(|id| record.done(id, Some(failed.to_owned()), None))).await
-    }
-
-    /// Takes what is to end the agent.
-    pub(super) async fn take_dismissal(&mut self) -> Result<Step, CommandError> {
-        self.begin_dismissal().await?;
-        let Some(dismissal) = &self.dismissing else { return Ok(Step::On) };
-        let is_late = Instant::now() >= dismissal.until;
-        if self.turn.is_some() && !is_late {
-            return Ok(Step::On);
-        }
-        self.go_on_dismissing(is_late).await
     }
 }
 

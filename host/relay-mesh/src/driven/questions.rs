@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mesh::asks::{AskKind, AskOutcome, AskedBy, NewAsk};
+use mesh::asks::{AskKind, AskOutcome, NewAsk};
 use mesh::names::MessageId;
 use mesh::ports::driver::{Action, Answer, Operation, Question};
 use mesh::ports::harness::HarnessError;
@@ -64,17 +64,12 @@ impl Driving {
         let Question { id, operation, reason, choices, kept } = question;
         let asks = Happening::Asks { question: id.clone(), operation: operation.clone(), reason: reason.clone() };
         self.note(asks);
-        let by = AskedBy {
-            agent: Some(self.name.clone()),
-            harness: Some(self.record.harness.clone()),
-            session: Some(self.session.clone()),
-        };
         let what = match operation {
             Operation::Other(text) if !choices.is_empty() => AskKind::Question(text),
             operation => AskKind::Approval(operation),
         };
         let process = Some(self.host.open.machine.this_process());
-        let new = NewAsk { reason, choices, process, ..NewAsk::new(by, what) };
+        let new = NewAsk { reason, choices, process, ..NewAsk::new((&self.principal).into(), what) };
         match self.host.open.mesh.ask(new).await {
             Ok(ask) => {
                 let (mesh, sender, of) = (self.host.open.mesh.clone(), self.answers.sender.clone(), id.clone());

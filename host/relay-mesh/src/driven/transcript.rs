@@ -2,7 +2,7 @@
 //! it, and losing it costs nothing else.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -121,15 +121,48 @@ fn before(path: &Path) -> PathBuf {
     path.with_extension("1.jsonl")
 }
 
-/// Everything that is kept of a transcript. A torn line is left out.
-pub(crate) fn read(path: &Path) -> Vec<TranscriptLine> {
-    let mut lines = Vec::new();
-    for path in [before(path), path.to_owned()] {
-        let Ok(file) = File::open(path) else { continue };
-        let parsed = BufReader::new(file).lines().map_while(Result::ok);
-        lines.extend(parsed.filter_map(|line| serde_json::from_str(&line).ok()));
+/// Reads a transcript, and what is added to it.
+pub(crate) struct TranscriptReader {
+    path: PathBuf,
+    /// How much of the file was read; none before the older half.
+    read: Option<u64>,
+}
+
+impl TranscriptReader {
+    pub(crate) fn of(path: PathBuf) -> TranscriptReader {
+        TranscriptReader { path, read: None }
     }
-    lines
+
+    /// The lines that were not read yet. One that is not whole is left for the next time, and one that is torn is left
+    /// out.
+    pub(crate) fn more(&mut self) -> Vec<TranscriptLine> {
+        let length = std::fs::metadata(&self.path).map_or(0, |found| found.len());
+        let mut lines = Vec::new();
+        match self.read {
+            None => drop(read_from(&before(&self.path), 0, &mut lines)),
+            // It was moved meanwhile.
+            Some(read) if read > length => drop(read_from(&before(&self.path), read, &mut lines)),
+            Some(_) => {}
+        }
+        let from = self.read.filter(|read| *read <= length).unwrap_or(0);
+        self.read = Some(from + read_from(&self.path, from, &mut lines));
+        lines
+    }
+}
+
+/// Reads the whole lines from a position on. Returns how many bytes they have.
+fn read_from(path: &Path, from: u64, lines: &mut Vec<TranscriptLine>) -> u64 {
+    let Ok(mut file) = File::open(path) else { return 0 };
+    if file.seek(SeekFrom::Start(from)).is_err() {
+        return 0;
+    }
+    let (mut file, mut line, mut bytes) = (BufReader::new(file), String::new(), 0);
+    while file.read_line(&mut line).is_ok() && line.ends_with('\n') {
+        bytes += line.len() as u64;
+        lines.extend(serde_json::from_str(&line).ok());
+        line.clear();
+    }
+    bytes
 }
 
 #[cfg(test)]
@@ -150,7 +183,12 @@ mod tests {
             .expect("torn");
         let mut transcript = Transcript::open(path.clone());
         transcript.note(Instant(3), Happening::TurnStarted);
+        let read = |path: &Path| TranscriptReader::of(path.to_owned()).more();
         assert_eq!(read(&path).len(), 2);
+        let mut following = TranscriptReader::of(path.clone());
+        assert_eq!((following.more().len(), following.more().len()), (2, 0));
+        transcript.note(Instant(4), Happening::TurnStarted);
+        assert_eq!(following.more().len(), 1, "only what is new");
         for number in 0..40 {
             transcript.note(Instant(number), said("x".repeat(1 << 20)));
         }
@@ -160,5 +198,6 @@ mod tests {
             .sum();
         assert!(length < 3 * LONGEST, "{length}");
         assert_eq!(read(&path).last().map(|line| line.at), Some(Instant(39)));
+        assert_eq!(following.more().last().map(|line| line.at), Some(Instant(39)), "also after it was moved");
     }
 }

@@ -1,26 +1,19 @@
-//! The end of a turn, and of an agent: its final words go where they are waited for.
+//! The end of a turn: its final words go to the agents that wait for them.
 
-use std::time::Duration;
-
-use mesh::driven::{Given, GivenContent, RequestKind, Turn};
-use mesh::messages::{Draft, LONGEST_BODY};
+use mesh::driven::{Given, GivenContent, Turn};
+use mesh::messages::{Draft, shortened};
 use mesh::names::{AgentName, MessageId};
 use mesh::ports::driver::{Tokens, TurnEnd};
 use mesh::sessions::Activity;
 use store::Position;
-use tokio::time::Instant;
 
-use super::agent::{Dismissal, Driving, RunningTurn, Step, Summary};
+use super::agent::{Driving, RunningTurn};
+use super::ending::{Dismissal, Summary};
 use super::transcript::Happening;
 use crate::errors::CommandError;
 
-/// How long a running turn may take to stop before its agent is ended all the same.
-const STOPS: Duration = Duration::from_secs(15);
-/// How long a summary may take.
-const SUMS_UP: Duration = Duration::from_secs(120);
-/// What an agent is asked that is dismissed with a summary.
-const SUMMARY: &str = "relay-mesh: you are being dismissed. Sum up in a few sentences what you have done, what is left, \
-    and what whoever goes on has to know. Use no tools.";
+/// The end of words that were too long for a message.
+const CUT: &str = "\n[cut: the transcript has all of it]";
 /// Bytes of a recipient's inbox that are looked through for mail of the agent itself.
 const LOOKS: usize = 1 << 20;
 
@@ -35,7 +28,7 @@ impl Driving {
         .await
     }
 
-    /// A turn has ended: whoever waits for its final words gets them.
+    /// A turn has ended: the agents that wait for its final words get them.
     pub(super) async fn turn_ended(&mut self, end: TurnEnd) -> Result<(), CommandError> {
         let running = self.turn.take().unwrap_or_else(|| RunningTurn::of(Turn::default()));
         self.answers.turn_ended();
@@ -97,7 +90,7 @@ impl Driving {
     /// Sends final words to whom the turn's mail came from.
     async fn reply(&self, to: &AgentName, id: MessageId, words: &str) {
         let draft = Draft {
-            body: shortened(words),
+            body: shortened(words.to_owned(), CUT),
             reply_to: Some(id),
             // Two processes that each see the end of a turn reply once.
             idempotency_key: Some(format!("final-words-{id}")),
@@ -111,7 +104,7 @@ impl Driving {
         let Some(by) = self.record.by.clone().filter(|_| !self.record.reported) else { return Ok(()) };
         if replied_to.as_ref() != Some(&by) {
             let draft = Draft {
-                body: shortened(words),
+                body: shortened(words.to_owned(), CUT),
                 subject: Some(format!("{}: what its first turn came to", self.name)),
                 idempotency_key: Some(format!("first-words-{}", self.record.id)),
                 ..Draft::default()
@@ -139,82 +132,9 @@ impl Driving {
         found.messages.into_iter().next().map(|fetched| fetched.message.from)
     }
 
-    /// Tells the spawner of an end that nobody meant.
-    pub(super) async fn tell_of_end(&self, why: &str, meant: bool) {
-        let Some(by) = self.record.by.clone().filter(|_| !meant) else { return };
-        let draft = Draft {
-            body: format!("The agent {} of {} has ended: {why}.", self.name, self.record.harness),
-            subject: Some(format!("{} has ended", self.name)),
-            idempotency_key: Some(format!("ended-{}", self.record.id)),
-            ..Draft::default()
-        };
-        self.send(&by, draft).await;
-    }
-
-    async fn send(&self, to: &AgentName, draft: Draft) {
-        if to.is_shell() {
-            // A shell reads what it wants to by `relay-mesh read`; its inbox takes mail like any other.
-            tracing::debug!("final words go to a shell");
-        }
-        match self.host.open.mesh.send(&self.principal, &[to.to_string()], draft).await {
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%to, error = %store::reasons(&error), "final words could not be sent"),
+    pub(super) async fn send(&self, to: &AgentName, draft: Draft) {
+        if let Err(error) = self.host.open.mesh.send(&self.principal, &[to.to_string()], draft).await {
+            tracing::warn!(%to, error = %store::reasons(&error), "final words could not be sent");
         }
     }
-
-    pub(super) async fn begin_dismissal(&mut self) -> Result<(), CommandError> {
-        if self.dismissing.is_some() {
-            return Ok(());
-        }
-        let wanted = self.record.requests.iter().find_map(|request| match request.kind {
-            RequestKind::Dismiss { summary } => Some((request.id.clone(), summary)),
-            RequestKind::Prompt { .. } | RequestKind::Steer { .. } | RequestKind::Interrupt => None,
-        });
-        let Some((request, summary)) = wanted else { return Ok(()) };
-        let has_something_to_say =
-            self.record.session.is_some() && (self.record.spent.turns > 0 || self.turn.is_some());
-        let summary = if summary && has_something_to_say { Summary::Wanted } else { Summary::None };
-        self.dismissing = Some(Dismissal { request, summary, until: Instant::now() + STOPS });
-        if self.turn.is_some() {
-            self.interrupt(Vec::new());
-        }
-        Ok(())
-    }
-
-    /// The turn has stopped, or time is up.
-    pub(super) async fn go_on_dismissing(&mut self, is_late: bool) -> Result<Step, CommandError> {
-        let Some(dismissal) = &mut self.dismissing else { return Ok(Step::On) };
-        match dismissal.summary.clone() {
-            Summary::Wanted if !is_late => {
-                if self.linked.is_none() {
-                    dismissal.until = Instant::now() + SUMS_UP;
-                    return self.connect().await;
-                }
-                if !self.is_open() || !self.is_idle() {
-                    return Ok(Step::On);
-                }
-                if let Some(dismissal) = &mut self.dismissing {
-                    dismissal.summary = Summary::Asked;
-                    dismissal.until = Instant::now() + SUMS_UP;
-                }
-                self.give_own(SUMMARY).await?;
-                Ok(Step::On)
-            }
-            Summary::Asked if !is_late => Ok(Step::On),
-            Summary::Done(words) => self.end("it was dismissed", true, words).await,
-            Summary::Wanted | Summary::Asked => {
-                self.end("it was dismissed", true, Some("(no summary came in time)".to_owned())).await
-            }
-            Summary::None => self.end("it was dismissed", true, None).await,
-        }
-    }
-}
-
-/// Words that fit into a message.
-fn shortened(words: &str) -> String {
-    if words.len() <= LONGEST_BODY {
-        return words.to_owned();
-    }
-    let end = (0..=LONGEST_BODY - 100).rev().find(|end| words.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}\n[cut: the transcript has all of it]", &words[..end])
 }

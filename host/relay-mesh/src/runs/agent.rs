@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use mesh::agents::Profile;
-use mesh::messages::{Draft, LONGEST_BODY, Message, Priority};
+use mesh::messages::{Draft, LONGEST_BODY, Message, Priority, shortened};
 use mesh::ports::machine::{Machine as _, Process};
 use mesh::ports::runner::Start;
 use mesh::reservations::{LONGEST_TTL, Mode, Ttl};
@@ -128,14 +128,9 @@ pub(super) async fn report(open: &Open, principal: &Principal, report: &RunRepor
         body.push('\n');
         body.push_str(&answer);
     }
-    if body.len() > LONGEST_BODY {
-        let tail = format!("\n[cut: `relay-mesh runs show {}` has all of it]", record.id);
-        let end = (0..=LONGEST_BODY - tail.len()).rev().find(|end| body.is_char_boundary(*end)).unwrap_or(0);
-        body.truncate(end);
-        body.push_str(&tail);
-    }
+    let tail = format!("\n[cut: `relay-mesh runs show {}` has all of it]", record.id);
     let draft = Draft {
-        body,
+        body: shortened(body, &tail),
         subject: Some(format!("run {}: {}", record.id, verdict.ending.as_str())),
         priority: Priority::Normal,
         // A run that two processes conclude is reported once.

@@ -235,7 +235,7 @@ fn reserve_id(
         task: Task {
             id: id.to_string(),
             folder: request.folder.clone(),
-            start: request.start.clone().unwrap_or_else(|| Start::Fresh(uuid(open.machine.random()))),
+            start: request.start.clone().unwrap_or_else(|| Start::Fresh(open.mesh.new_uuid())),
             reach: request.reach,
             extensions: request.extensions,
             model: request.model.clone(),
@@ -315,12 +315,4 @@ pub(crate) fn existing(folder: &Path) -> Result<PathBuf, CommandError> {
     };
     let real = std::fs::canonicalize(folder).map_err(|source| missing(Some(source)))?;
     if real.is_dir() { Ok(real) } else { Err(missing(None).into()) }
-}
-
-/// Random bytes as a UUID of version 4.
-fn uuid(mut bytes: [u8; 16]) -> String {
-    bytes[6] = (bytes[6] & 0x0f) | 0x40;
-    bytes[8] = (bytes[8] & 0x3f) | 0x80;
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
 }

@@ -33,18 +33,21 @@ const LOG_LENGTH: u64 = 4 << 20;
 /// Moves a log that has become long to `server.log.1`, in the place of the one before. The server goes on writing to the
 /// same file, at its new end: a line that it writes in between may be lost.
 pub(crate) fn rotate_log(dir: &Path) -> io::Result<()> {
-    let log = log_path(dir);
-    match std::fs::metadata(&log) {
+    rotate(&log_path(dir))
+}
+
+fn rotate(log: &Path) -> io::Result<()> {
+    match std::fs::metadata(log) {
         Ok(found) if found.len() > LOG_LENGTH => {}
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     }
     // Copied under another name first: a process that is killed leaves the old copy or the new one.
-    let draft = dir.join("server.log.new");
-    std::fs::copy(&log, &draft)?;
-    std::fs::rename(&draft, dir.join("server.log.1"))?;
-    OpenOptions::new().write(true).open(&log)?.set_len(0)
+    let draft = log.with_extension("log.new");
+    std::fs::copy(log, &draft)?;
+    std::fs::rename(&draft, log.with_extension("log.1"))?;
+    OpenOptions::new().write(true).open(log)?.set_len(0)
 }
 
 /// Starts `relay-mesh serve` in its own session, and returns once it answers.
@@ -113,22 +116,20 @@ pub(super) fn spawn(arguments: &[String], log: File) -> io::Result<Child> {
 }
 
 /// Starts a detached relay-mesh process in its own process group.
-#[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
 pub(crate) fn leave(arguments: &[OsString]) -> io::Result<()> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().map(drop)
+    leave_saying(arguments, Stdio::null())
 }
 
 /// The same, with a log of what it warns of.
-#[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
 pub(crate) fn leave_with_log(arguments: &[OsString], log: &Path) -> io::Result<()> {
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(log)?;
-    if file.metadata()?.len() > LOG_LENGTH {
-        file.set_len(0)?;
-    }
+    rotate(log)?;
+    leave_saying(arguments, OpenOptions::new().append(true).create(true).mode(0o600).open(log)?.into())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
+fn leave_saying(arguments: &[OsString], errors: Stdio) -> io::Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
     command.spawn().map(drop)
 }
 

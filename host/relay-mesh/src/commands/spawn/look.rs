@@ -5,7 +5,8 @@ use std::time::Duration;
 use mesh::ports::machine::Machine as _;
 
 use crate::context::Context;
-use crate::driven::{DrivenFolder, transcript};
+use crate::driven::DrivenFolder;
+use crate::driven::transcript::TranscriptReader;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::Format;
@@ -30,21 +31,17 @@ pub(super) async fn show(name: &str, follow: bool, context: &Context) -> Result<
     let open = context.open()?;
     let mut stop = Stop::listen().map_err(StreamError::Input)?;
     let record = open.mesh.driven_named(name).await?;
-    let path = DrivenFolder::of(&context.settings.dir.value, record.id).transcript();
-    let mut shown = None;
+    let mut transcript = TranscriptReader::of(DrivenFolder::of(&context.settings.dir.value, record.id).transcript());
     loop {
-        let lines = transcript::read(&path);
-        // A transcript that was moved has fewer lines; those that are left come after what was shown.
-        let from = lines.iter().position(|line| Some(line) == shown.as_ref()).map_or(0, |at| at + 1);
-        for line in &lines[from..] {
+        // Looked at first: what it says last is written before its end is noted.
+        let is_over = open.mesh.driven(record.id).await?.is_none_or(|record| record.ended.is_some());
+        for line in transcript.more() {
             match context.printer.format() {
-                Format::Json => context.printer.line(line)?,
-                Format::Text => context.printer.data(&transcript_text(line))?,
+                Format::Json => context.printer.line(&line)?,
+                Format::Text => context.printer.data(&transcript_text(&line))?,
             }
         }
-        shown = lines.last().cloned().or(shown);
-        let record = open.mesh.driven(record.id).await?;
-        if !follow || record.is_none_or(|record| record.ended.is_some()) {
+        if !follow || is_over {
             return Ok(Exit::Success);
         }
         tokio::select! {

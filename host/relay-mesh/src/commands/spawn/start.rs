@@ -11,21 +11,12 @@ use crate::context::Context;
 use crate::driven::begin::{self, SpawnRequest, Spawned};
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::runs::{Place, Runs, begin::existing, permission};
+use crate::runs::{Place, begin::existing, permission};
 use crate::shapes::driven::SpawnedShape;
 
 pub(super) async fn run(start: Start, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let evidence = permission::evidence(context, &open, &Runs::of(&context.settings.dir.value)).await?;
-    if !evidence.is_user() {
-        return Err(Failure {
-            what: "an agent may start no agents: this shell belongs to one".to_owned(),
-            hint: Some("ask your user to run it in a terminal of their own".to_owned()),
-            exit: Exit::Refused,
-            source: None,
-        }
-        .into());
-    }
+    permission::only_the_user(context, &open, "start agents").await?;
     open.mesh.want_driving(true).await?;
     let waits = start.wait;
     let request = request(start, context, open.machine.now())?;

@@ -96,7 +96,7 @@ impl Kind {
             "cache" => Kind::Compiled,
             _ if is_log("global") => Kind::Events,
             _ if path.extension().is_some_and(|ending| ending == "log") => Kind::ServerLogs,
-            _ if name.starts_with("server.log.") => Kind::ServerLogs,
+            _ if name.starts_with("server.log.") || name.starts_with("drive.log.") => Kind::ServerLogs,
             _ => Kind::Other,
         }
     }

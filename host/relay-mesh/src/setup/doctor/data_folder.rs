@@ -196,10 +196,12 @@ fn is_value(root: &Path, path: &Path) -> bool {
 }
 
 /// The first segments of the keys of the store's values.
-const KEPT_IN_STORE: [&str; 16] = [
+const KEPT_IN_STORE: [&str; 18] = [
     "agents",
     "asks",
     "commands",
+    "driven",
+    "driven-ended",
     "folders",
     "invitations",
     "listeners",

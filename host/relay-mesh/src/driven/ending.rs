@@ -1,0 +1,169 @@
+//! The end of a driven agent: it is dismissed, its budget is spent, or it could not be had.
+
+use std::time::Duration;
+
+use mesh::Release;
+use mesh::driven::{DrivenEnd, OverBudget, RequestKind};
+use mesh::messages::Draft;
+use mesh::ports::driver::Action;
+use mesh::ports::machine::Machine as _;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use super::agent::{Driving, Step};
+use super::prompts::STOPS;
+use super::transcript::Happening;
+use crate::errors::CommandError;
+use crate::runs::changes;
+
+/// How long the end of a program may take.
+const ENDS: Duration = Duration::from_secs(30);
+/// How long a summary may take.
+const SUMS_UP: Duration = Duration::from_secs(120);
+/// What an agent is asked that is dismissed with a summary.
+const SUMMARY: &str = "relay-mesh: you are being dismissed. Sum up in a few sentences what you have done, what is left, \
+    and what the next agent has to know. Use no tools.";
+
+/// An agent that is being ended.
+pub(super) struct Dismissal {
+    pub(super) request: String,
+    /// The prompt that asks for the summary, once it was given.
+    pub(super) summary: Summary,
+    pub(super) until: Instant,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Summary {
+    None,
+    Wanted,
+    Asked,
+    Done(Option<String>),
+}
+
+impl Driving {
+    /// Ends the agent because a limit is reached, as soon as no turn runs.
+    pub(super) async fn spent(&mut self, over: &OverBudget) -> Result<Step, CommandError> {
+        if self.turn.is_some() {
+            if *over == OverBudget::Time && self.interrupting.is_none() {
+                self.interrupt(Vec::new());
+            }
+            return Ok(Step::On);
+        }
+        self.end(&over.to_string(), true, None).await
+    }
+
+    /// Ends the agent. Nothing of it is left running when this returns.
+    pub(super) async fn end(&mut self, why: &str, meant: bool, summary: Option<String>) -> Result<Step, CommandError> {
+        let questions = std::mem::take(&mut self.questions);
+        self.withdraw(questions, "its agent has ended").await?;
+        if let Some(linked) = &self.linked
+            && let Some(session) = &linked.session
+        {
+            linked.handle.act(Action::End(session.clone()));
+        }
+        self.leave_link().await;
+        self.tell_of_end(why, meant).await;
+        if let Ok(checkout) = self.host.open.mesh.checkout(&self.record.agent.folder)
+            && let Err(error) =
+                self.host.open.mesh.release_reservations(&self.principal, &checkout.repository, &Release::All).await
+        {
+            tracing::warn!(%error, "the reservations of a driven agent lapse by themselves");
+        }
+        let git = changes::git(&self.host.context);
+        changes::remove_if_clean(&git, &self.record.workplace).await;
+        self.note(Happening::Ended { why: why.to_owned() });
+        let end = DrivenEnd { at: self.host.open.machine.now(), why: why.to_owned(), meant };
+        let request = self.dismissing.take().map(|dismissal| dismissal.request);
+        self.change(|record| {
+            if let Some(request) = &request {
+                record.done(request, None, summary.clone());
+            }
+            record.ended.get_or_insert_with(|| end.clone());
+            record.mark = None;
+            record.driver = None;
+            record.environment.clear();
+        })
+        .await?;
+        self.host.open.mesh.run_leaves(&self.session).await?;
+        self.host.open.mesh.listens_no_more(&self.session).await?;
+        Ok(Step::Over)
+    }
+
+    /// Leaves its link, and returns once nothing of it runs.
+    pub(super) async fn leave_link(&mut self) {
+        let Some(linked) = self.linked.take() else { return };
+        let (gone, is_gone) = oneshot::channel();
+        linked.handle.leave(linked.session, gone);
+        let _ended = tokio::time::timeout(ENDS, is_gone).await;
+    }
+
+    /// Takes what is to end the agent.
+    pub(super) async fn take_dismissal(&mut self) -> Result<Step, CommandError> {
+        self.begin_dismissal().await?;
+        let Some(dismissal) = &self.dismissing else { return Ok(Step::On) };
+        let is_late = Instant::now() >= dismissal.until;
+        if self.turn.is_some() && !is_late {
+            return Ok(Step::On);
+        }
+        self.go_on_dismissing(is_late).await
+    }
+
+    async fn begin_dismissal(&mut self) -> Result<(), CommandError> {
+        if self.dismissing.is_some() {
+            return Ok(());
+        }
+        let wanted = self.record.requests.iter().find_map(|request| match request.kind {
+            RequestKind::Dismiss { summary } => Some((request.id.clone(), summary)),
+            RequestKind::Prompt { .. } | RequestKind::Steer { .. } | RequestKind::Interrupt => None,
+        });
+        let Some((request, summary)) = wanted else { return Ok(()) };
+        let has_something_to_say =
+            self.record.session.is_some() && (self.record.spent.turns > 0 || self.turn.is_some());
+        let summary = if summary && has_something_to_say { Summary::Wanted } else { Summary::None };
+        self.dismissing = Some(Dismissal { request, summary, until: Instant::now() + STOPS });
+        if self.turn.is_some() {
+            self.interrupt(Vec::new());
+        }
+        Ok(())
+    }
+
+    /// The turn has stopped, or time is up.
+    async fn go_on_dismissing(&mut self, is_late: bool) -> Result<Step, CommandError> {
+        let Some(dismissal) = &mut self.dismissing else { return Ok(Step::On) };
+        match dismissal.summary.clone() {
+            Summary::Wanted if !is_late => {
+                if self.linked.is_none() {
+                    dismissal.until = Instant::now() + SUMS_UP;
+                    return self.connect().await;
+                }
+                if !self.is_open() || !self.is_idle() {
+                    return Ok(Step::On);
+                }
+                if let Some(dismissal) = &mut self.dismissing {
+                    dismissal.summary = Summary::Asked;
+                    dismissal.until = Instant::now() + SUMS_UP;
+                }
+                self.give_own(SUMMARY).await?;
+                Ok(Step::On)
+            }
+            Summary::Asked if !is_late => Ok(Step::On),
+            Summary::Done(words) => self.end("it was dismissed", true, words).await,
+            Summary::Wanted | Summary::Asked => {
+                self.end("it was dismissed", true, Some("(no summary came in time)".to_owned())).await
+            }
+            Summary::None => self.end("it was dismissed", true, None).await,
+        }
+    }
+
+    /// Tells the spawner of an end that nobody meant.
+    async fn tell_of_end(&self, why: &str, meant: bool) {
+        let Some(by) = self.record.by.clone().filter(|_| !meant) else { return };
+        let draft = Draft {
+            body: format!("The agent {} of {} has ended: {why}.", self.name, self.record.harness),
+            subject: Some(format!("{} has ended", self.name)),
+            idempotency_key: Some(format!("ended-{}", self.record.id)),
+            ..Draft::default()
+        };
+        self.send(&by, draft).await;
+    }
+}
