@@ -122,13 +122,7 @@ impl Show for SpawnedShape {
     fn text(&self) -> String {
         match &self.answer {
             Some(answer) => printable(answer),
-            None => format!(
-                "{name} is here ({}), in {}\nnext: `relay-mesh spawn show {name} --follow` shows what it does, `relay-mesh \
-                 steer {name} TEXT`\ntells it something, `relay-mesh dismiss {name}` ends it",
-                self.harness,
-                self.cwd,
-                name = self.name
-            ),
+            None => format!("{} is here ({}), in {}", self.name, self.harness, self.cwd),
         }
     }
 }

@@ -33,6 +33,11 @@ pub(super) async fn run(start: Start, context: &Context) -> Result<Exit, Command
     let first = record.requests.first().map(|request| request.id.clone());
     if !waits {
         context.printer.show(&SpawnedShape::of(&record, None))?;
+        let name = &record.agent.name;
+        context.printer.say(&format!(
+            "next: `relay-mesh spawn show {name} --follow` shows what it does,\n`relay-mesh steer {name} TEXT` tells it \
+             something, `relay-mesh dismiss {name}` ends it"
+        ));
         return Ok(Exit::Success);
     }
     let (record, failed) = first_turn(&open, record, first).await?;
