@@ -25,6 +25,7 @@ use crate::http::reply::Reply;
 use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
 use crate::profile::Profile;
 use crate::run_host::RunHost;
+use crate::spawn_host::SpawnHost;
 use crate::tool_error::ToolError;
 use crate::tools::{self, KeyArgument, ListedTool, ToolCall, WaitControl};
 
@@ -38,12 +39,14 @@ pub struct Service {
     pub mesh: Arc<Mesh>,
     /// What starts runs, if this server does.
     pub runs: Option<Arc<dyn RunHost>>,
+    /// What starts agents, if this server does.
+    pub spawns: Option<Arc<dyn SpawnHost>>,
 }
 
 impl From<Arc<Mesh>> for Service {
-    /// The mesh alone: runs are refused.
+    /// The mesh alone: runs and agents are refused.
     fn from(mesh: Arc<Mesh>) -> Service {
-        Service { mesh, runs: None }
+        Service { mesh, runs: None, spawns: None }
     }
 }
 
@@ -55,6 +58,7 @@ pub(crate) struct Server(Arc<Shared>);
 struct Shared {
     mesh: Arc<Mesh>,
     runs: Option<Arc<dyn RunHost>>,
+    spawns: Option<Arc<dyn SpawnHost>>,
     leases: LeaseTracker,
     origin: CallOrigin,
     /// The process of the only client, if it started this one.
@@ -68,8 +72,8 @@ struct Shared {
 impl Server {
     pub(crate) fn new(service: Service, leases: LeaseTracker, origin: CallOrigin, profile: Profile) -> Server {
         let (tools, keyed) = (tools::tools(profile, KeyArgument::Hidden), tools::tools(profile, KeyArgument::Shown));
-        let Service { mesh, runs } = service;
-        Server(Arc::new(Shared { mesh, runs, leases, origin, client: None, tools, keyed }))
+        let Service { mesh, runs, spawns } = service;
+        Server(Arc::new(Shared { mesh, runs, spawns, leases, origin, client: None, tools, keyed }))
     }
 
     /// The same server for the one client that started this process.
@@ -122,8 +126,8 @@ impl Server {
             reader_gone: reply_of(context).map(|reply| reply.over.clone()).unwrap_or_default(),
             progress,
         };
-        let (mesh, runs) = (Arc::clone(&shared.mesh), shared.runs.clone());
-        Ok(ToolCall { mesh, caller, ticket: proof.ticket, wait, runs, mail: shared.leases.mail() })
+        let (mesh, runs, spawns) = (Arc::clone(&shared.mesh), shared.runs.clone(), shared.spawns.clone());
+        Ok(ToolCall { mesh, caller, ticket: proof.ticket, wait, runs, spawns, mail: shared.leases.mail() })
     }
 
     /// The time, as the protocol writes it.

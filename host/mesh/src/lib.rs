@@ -5,6 +5,7 @@
 //! [`ports::harness::Harness`].
 
 pub mod agents;
+pub mod allowances;
 pub mod asks;
 mod cleanup;
 pub mod commands;

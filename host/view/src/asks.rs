@@ -1,6 +1,7 @@
 //! Questions to the user.
 
 use mesh::asks::{Ask, AskKind, AskStage, ConsentFor, answer_text};
+use mesh::driven::WantedAgent;
 use mesh::ports::driver::Operation;
 use mesh::ports::machine::Instant;
 use serde::Serialize;
@@ -107,6 +108,36 @@ fn kind(what: &AskKind) -> &'static str {
     }
 }
 
+/// An agent that another one wants. Nothing of it is left out.
+fn wanted_agent(wanted: &WantedAgent) -> String {
+    let WantedAgent { harness, name, text, folder, worktree, reach, model, role, turns, tokens, lives, .. } = wanted;
+    let named = name.as_ref().map_or_else(String::new, |name| format!(" named {name}"));
+    let place = if *worktree { "a worktree of " } else { "" };
+    let mut told = format!(
+        "start an agent of {harness}{named} with the reach `{}` in {place}{}",
+        reach.as_str(),
+        folder.display()
+    );
+    let minutes = lives.map(|lives| lives.div_ceil(60_000));
+    let bounds = [
+        model.as_ref().map(|model| format!("model {model}")),
+        turns.map(|turns| format!("at most {turns} turns")),
+        tokens.map(|tokens| format!("at most {tokens} tokens")),
+        minutes.map(|minutes| format!("for {minutes} min")),
+    ];
+    for bound in bounds.into_iter().flatten() {
+        told.push_str(&format!(", {bound}"));
+    }
+    if let Some(role) = role {
+        told.push_str(&format!("\nrole: {role}"));
+    }
+    match text.trim() {
+        "" => told.push_str("\nit waits for mail"),
+        text => told.push_str(&format!("\ntask: {text}")),
+    }
+    told
+}
+
 /// What is asked. Commands, tasks and texts are whole.
 fn what(what: &AskKind) -> String {
     match what {
@@ -114,9 +145,7 @@ fn what(what: &AskKind) -> String {
         AskKind::Approval(Operation::Files(paths)) => format!("change: {}", paths.join(", ")),
         AskKind::Approval(Operation::Tool(name, arguments)) => format!("use the tool {name}: {arguments}"),
         AskKind::Approval(Operation::Other(text)) | AskKind::Question(text) => text.clone(),
-        AskKind::Consent(ConsentFor::Spawn { harness, reach, task }) => {
-            format!("start an agent of {harness} with the reach `{}`: {task}", reach.as_str())
-        }
+        AskKind::Consent(ConsentFor::Spawn(wanted)) => wanted_agent(wanted),
         AskKind::Consent(ConsentFor::Run { harness, reach, task }) => {
             format!("start a run of {harness} with the reach `{}`: {task}", reach.as_str())
         }

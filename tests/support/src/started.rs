@@ -59,6 +59,11 @@ impl Spawning {
         Spawning { harness, stage, model, environment }
     }
 
+    /// The environment in which relay-mesh finds the harness.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        self.environment.clone()
+    }
+
     /// Runs a command in the environment of the harness.
     pub fn relay(&self, words: &[&str]) -> Outcome {
         self.stage.relay(words).envs(self.environment.clone()).run()

@@ -99,7 +99,8 @@ fn both() -> Profile {
 
 impl World {
     async fn runner(&self, runs: &Arc<FakeRuns>, name: &str) -> Client {
-        let service = Service { mesh: Arc::clone(&self.mesh), runs: Some(Arc::clone(runs) as Arc<dyn RunHost>) };
+        let service =
+            Service { mesh: Arc::clone(&self.mesh), runs: Some(Arc::clone(runs) as Arc<dyn RunHost>), spawns: None };
         let client = self.client_of_service(service, ClientProcess::default(), both()).await;
         client.call("register_agent", &format!(r#"{{"name": "{name}"}}"#)).await;
         client
@@ -193,7 +194,8 @@ async fn a_caller_without_an_agent_or_a_permission_starts_nothing() {
     let client = world.runner(&runs, "alice").await;
     let refused = client.call("start_run", r#"{"harness": "nothing", "task": "x"}"#).await;
     assert_eq!(refused, "[the user has not allowed it. The user can run `relay-mesh runs allow`.]");
-    let service = Service { mesh: Arc::clone(&world.mesh), runs: Some(Arc::clone(&runs) as Arc<dyn RunHost>) };
+    let service =
+        Service { mesh: Arc::clone(&world.mesh), runs: Some(Arc::clone(&runs) as Arc<dyn RunHost>), spawns: None };
     let stranger = world.client_of_service(service, ClientProcess::default(), both()).await;
     let refused = stranger.call("start_run", r#"{"harness": "codex", "task": "x"}"#).await;
     assert!(refused.starts_with("[you have not registered"), "{refused}");
@@ -235,7 +237,8 @@ impl Lines {
 
 impl World {
     async fn lines(&self, runs: &Arc<FakeRuns>, capabilities: Value) -> Lines {
-        let service = Service { mesh: Arc::clone(&self.mesh), runs: Some(Arc::clone(runs) as Arc<dyn RunHost>) };
+        let service =
+            Service { mesh: Arc::clone(&self.mesh), runs: Some(Arc::clone(runs) as Arc<dyn RunHost>), spawns: None };
         let (near, far) = tokio::io::duplex(super::PIPE);
         let stop = tokio_util::sync::CancellationToken::new();
         let serving = crate::serve_on(service, ClientProcess::default(), both(), tokio::io::split(far), stop);

@@ -15,6 +15,7 @@ mod list_agents;
 mod list_reservations;
 mod message_status;
 mod register_agent;
+mod release_agent;
 mod release_paths;
 mod reserve_paths;
 mod review_changes;
@@ -23,6 +24,7 @@ mod runner;
 mod running;
 mod send_command;
 mod send_message;
+mod spawn_agent;
 mod start_run;
 mod stop_run;
 mod take_command;
@@ -46,6 +48,7 @@ use crate::lease_tracker::{MailOnItsWay, PendingLease};
 use crate::profile::{Group, Profile};
 use crate::run_host::RunHost;
 use crate::schema;
+use crate::spawn_host::SpawnHost;
 use crate::text::Text;
 use crate::tool_error::ToolError;
 pub(crate) use fetch_messages::WaitControl;
@@ -96,6 +99,8 @@ pub(crate) struct ToolCall {
     pub(crate) wait: WaitControl,
     /// What starts runs, if this server does.
     pub(crate) runs: Option<Arc<dyn RunHost>>,
+    /// What starts agents, if this server does.
+    pub(crate) spawns: Option<Arc<dyn SpawnHost>>,
     /// Answers with mail that have not arrived yet.
     pub(crate) mail: MailOnItsWay,
 }
@@ -104,6 +109,10 @@ impl ToolCall {
     /// The caller's agent; an error if the caller is not registered.
     fn agent(&self) -> Result<AgentName, ToolError> {
         self.caller.agent().cloned().ok_or_else(ToolError::not_registered)
+    }
+
+    fn spawns(&self) -> Result<Arc<dyn SpawnHost>, ToolError> {
+        self.spawns.clone().ok_or_else(|| ToolError::new("this server starts no agents", "Ask your user to start one."))
     }
 
     /// Waits until what the caller has read is noted. What it writes now goes on with that, so the loop guard counts it;
@@ -207,6 +216,9 @@ pub(crate) fn tools(profile: Profile, keyed: KeyArgument) -> BTreeMap<&'static s
             entry::<stop_run::StopRun>(keyed),
             task_entry::<review_changes::ReviewChanges>(keyed),
         ]);
+    }
+    if profile.shows(Group::Spawn) {
+        tools.extend([entry::<spawn_agent::SpawnAgent>(keyed), entry::<release_agent::ReleaseAgent>(keyed)]);
     }
     if profile.shows(Group::Asks) {
         tools.extend([entry::<ask_user::AskUser>(keyed)]);

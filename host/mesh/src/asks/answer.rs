@@ -9,6 +9,7 @@ use crate::asks::ask::{AskError, plain};
 use crate::asks::list;
 use crate::asks::record::{Ask, AskKind, AskStage, AskStatus, ConsentFor, LONGEST_QUESTION, answer_text};
 use crate::commands::run;
+use crate::core::Core;
 use crate::delivery::chain;
 use crate::messages::Draft;
 use crate::names::{AgentName, MessageId};
@@ -115,7 +116,9 @@ fn may_answer(ask: &Ask, answer: &Answer, now: Instant) -> Result<(), AnswerErro
 pub(crate) async fn carry_out(mesh: &Mesh, ask: &Ask) -> Result<(), StoreError> {
     let core = &mesh.core;
     let is_allowed = ask.answer() == Some(&Answer::Allow);
-    let agent = ask.by.agent.as_ref().filter(|_| ask.by_mail);
+    // An agent that is to be started is told of when it is there.
+    let is_told_later = is_allowed && matches!(ask.what, AskKind::Consent(ConsentFor::Spawn(_)));
+    let agent = ask.by.agent.as_ref().filter(|_| ask.by_mail && !is_told_later);
     let sets_off = match &ask.what {
         AskKind::HeldLoop(_) | AskKind::Consent(ConsentFor::Command { .. }) => is_allowed,
         AskKind::Approval(_) | AskKind::Question(_) | AskKind::Consent(_) => false,
@@ -129,8 +132,13 @@ pub(crate) async fn carry_out(mesh: &Mesh, ask: &Ask) -> Result<(), StoreError> 
         AskKind::HeldLoop(_) | AskKind::Approval(_) | AskKind::Question(_) | AskKind::Consent(_) => {}
     }
     if let Some(agent) = agent {
-        mail(mesh, ask, agent).await?;
+        mail(mesh, ask, agent, &told(ask)).await?;
     }
+    is_done(core, ask).await
+}
+
+/// Notes that what the end of a question sets off has been done.
+pub(super) async fn is_done(core: &Core, ask: &Ask) -> Result<(), StoreError> {
     let id = ask.id;
     records::update(core.local.as_ref(), &keys::ask(&ask.slot), Durability::Process, |old: Option<Ask>| match old {
         Some(old) if old.id == id => (Next::Put(Ask { done: true, ..old }), ()),
@@ -139,23 +147,31 @@ pub(crate) async fn carry_out(mesh: &Mesh, ask: &Ask) -> Result<(), StoreError> 
     .await
 }
 
-/// Sends the answer to the agent that asked, as what it is: words from this user's command line.
-async fn mail(mesh: &Mesh, ask: &Ask, agent: &AgentName) -> Result<(), StoreError> {
-    if load_agent(&mesh.core, agent).await?.is_none() {
-        return Ok(());
-    }
-    let answered = match ask.answer() {
+/// What the agent that asked is told.
+fn told(ask: &Ask) -> String {
+    match ask.answer() {
         Some(Answer::Refuse(why)) if why.is_empty() => "Your user refused.".to_owned(),
         Some(Answer::Refuse(why)) => format!("Your user refused: {why}"),
         Some(answer) => format!("Your user answered: {}", answer_text(answer)),
         None => "Nobody answered in time, so that it is refused.".to_owned(),
-    };
-    let asked = match &ask.what {
+    }
+}
+
+/// Sends an agent what became of its question, as what it is: words from this user's command line.
+pub(super) async fn mail(mesh: &Mesh, ask: &Ask, agent: &AgentName, told: &str) -> Result<(), StoreError> {
+    if load_agent(&mesh.core, agent).await?.is_none() {
+        return Ok(());
+    }
+    let asked: String = match &ask.what {
         AskKind::Question(text) => text.chars().take(MUCH).collect(),
+        AskKind::Consent(ConsentFor::Spawn(wanted)) => {
+            let text: String = wanted.text.chars().take(MUCH).collect();
+            format!("for an agent of {}: {text}", wanted.harness)
+        }
         AskKind::Approval(_) | AskKind::Consent(_) | AskKind::HeldLoop(_) => String::new(),
     };
     let draft = Draft {
-        body: format!("{answered}\n\nYou had asked: {asked}"),
+        body: format!("{told}\n\nYou had asked: {asked}"),
         subject: Some("the answer to your question".to_owned()),
         idempotency_key: Some(format!("ask-{}", ask.id)),
         ..Draft::default()

@@ -133,9 +133,11 @@ fn check(new: &NewAsk) -> Result<(), AskError> {
         }
         // What a harness or a peer would do is shown whole and escaped: it is refused for nothing but its size.
         AskKind::Approval(operation) => fits("operation", bytes_of(operation), LONGEST_OPERATION)?,
-        AskKind::Consent(ConsentFor::Spawn { task, .. } | ConsentFor::Run { task, .. }) => {
-            fits("task", task.len(), LONGEST_OPERATION)?;
+        AskKind::Consent(ConsentFor::Spawn(wanted)) => {
+            fits("task", wanted.text.len(), LONGEST_OPERATION)?;
+            fits("role", wanted.role.as_ref().map_or(0, String::len), LONGEST_QUESTION)?;
         }
+        AskKind::Consent(ConsentFor::Run { task, .. }) => fits("task", task.len(), LONGEST_OPERATION)?,
         AskKind::Consent(ConsentFor::Command { line, .. }) => fits("command", line.len(), LONGEST_OPERATION)?,
         AskKind::HeldLoop(held) => fits("reason", held.why.len(), LONGEST_QUESTION)?,
     }

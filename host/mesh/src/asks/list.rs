@@ -90,8 +90,8 @@ pub(crate) async fn why_nobody_waits(core: &Core, ask: &Ask) -> Result<Option<&'
 pub(crate) async fn asking(core: &Core) -> Result<Vec<AgentName>, StoreError> {
     let now = core.machine.now();
     let open = all(core).await?.into_iter().filter(|ask| {
-        // The sender of a command goes on meanwhile.
-        let waits = !matches!(ask.what, AskKind::Consent(ConsentFor::Command { .. }));
+        // Who has sent a command, or wants an agent started, goes on meanwhile.
+        let waits = !matches!(ask.what, AskKind::Consent(ConsentFor::Command { .. } | ConsentFor::Spawn(_)));
         waits
             && ask.status(now) == AskStatus::Open
             && !ask.process.is_some_and(|process| core.machine.has_ended(process))

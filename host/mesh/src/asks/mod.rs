@@ -3,6 +3,7 @@
 //! An ask never leaves the local store of its machine. The first answer wins, by a swap of its record, and what nobody
 //! answers in time is refused.
 
+mod about_agent;
 pub(crate) mod about_command;
 pub(crate) mod answer;
 pub(crate) mod ask;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::driven::WantedAgent;
 use crate::names::{AgentName, MessageId};
 use crate::ports::driver::{Answer, Operation};
 use crate::ports::machine::{Instant, Process};
@@ -48,14 +49,7 @@ impl From<&Principal> for AskedBy {
 #[serde(rename_all = "kebab-case", tag = "for")]
 pub enum ConsentFor {
     /// An agent that shall be started and driven.
-    Spawn {
-        /// The harness to start.
-        harness: String,
-        /// With this reach.
-        reach: Reach,
-        /// Its task or first prompt.
-        task: String,
-    },
+    Spawn(Box<WantedAgent>),
     /// A run.
     Run {
         /// The harness to run.

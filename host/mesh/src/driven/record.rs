@@ -1,5 +1,6 @@
 //! The record of a driven agent, under `driven/ID` of the local store.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Given;
+use super::permit::together;
 use super::request::{Request, RequestOutcome};
 use crate::names::{AgentName, InvalidMessageId, MessageId};
 use crate::ports::driver::{DrivenAgent, Tokens};
@@ -124,6 +126,9 @@ pub struct DrivenRecord {
     /// What it has spent.
     #[serde(default)]
     pub spent: Spent,
+    /// What each agent below it has spent, if it is the first of its tree: they share its limits.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub below: BTreeMap<DrivenId, Spent>,
     /// The harness's session, once it has one.
     #[serde(default)]
     pub session: Option<String>,
@@ -174,14 +179,14 @@ impl DrivenRecord {
         }
     }
 
-    /// Which of its limits is reached, if one is: then no further turn begins.
+    /// Which of its limits is reached, if one is: then no further turn begins. What those below it have spent counts.
     pub fn over_budget(&self, now: Instant) -> Option<OverBudget> {
-        let Tokens { input, cached_input, output } = self.spent.tokens;
+        let Spent { turns, tokens: Tokens { input, cached_input, output } } = together(self.spent, &self.below);
         let tokens = input.saturating_add(cached_input).saturating_add(output);
         if self.limits.until.is_some_and(|until| now >= until) {
             return Some(OverBudget::Time);
         }
-        if let Some(most) = self.limits.turns.filter(|most| self.spent.turns >= *most) {
+        if let Some(most) = self.limits.turns.filter(|most| turns >= *most) {
             return Some(OverBudget::Turns(most));
         }
         self.limits.tokens.filter(|most| tokens >= *most).map(OverBudget::Tokens)

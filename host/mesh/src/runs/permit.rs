@@ -1,108 +1,17 @@
 //! Who may start a run. The user may; an agent only as far as the user has allowed it in their own settings.
 
-use std::fmt;
-use std::str::FromStr;
-
+use crate::allowances::{Allowance, Asker, DAY, NotAllowed, Starts, allowed_to, speaker, within_budget};
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
 use crate::ports::runner::Reach;
 use crate::runs::record::{RunId, RunRecord};
 
-/// Milliseconds of a day.
-const DAY: u64 = 24 * 3_600_000;
-
-/// How many runs an agent may start within a day.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Budget(pub u32);
-
-/// Why text is not a budget.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a number of runs in a day, as in `5/day`")]
-pub struct InvalidBudget(String);
-
-impl FromStr for Budget {
-    type Err = InvalidBudget;
-
-    fn from_str(text: &str) -> Result<Budget, InvalidBudget> {
-        let number = text.strip_suffix("/day").and_then(|number| number.parse().ok());
-        number.filter(|number| *number > 0).map(Budget).ok_or_else(|| InvalidBudget(text.to_owned()))
-    }
-}
-
-impl fmt::Display for Budget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/day", self.0)
-    }
-}
-
-/// One permission that the user gave.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowance {
-    /// The agent that may start runs.
-    pub agent: AgentName,
-    /// Of this harness, by its adapter's name.
-    pub harness: String,
-    /// With at most this reach.
-    pub reach: Reach,
-    /// How often.
-    pub budget: Option<Budget>,
-}
-
-/// Who asks for a run, by evidence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asker {
-    /// The user, outside of any harness.
-    User,
-    /// A session of a harness, with its agent if it has joined.
-    Session {
-        /// The harness.
-        harness: String,
-        /// Its agent.
-        agent: Option<AgentName>,
-    },
-}
-
 /// Why a run is not permitted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotPermitted {
-    /// The caller is in a session that has no agent.
-    #[error(
-        "this shell belongs to a session of {harness} that has no agent, and nobody can be allowed what has no name"
-    )]
-    Nameless {
-        /// The session's harness.
-        harness: String,
-    },
     /// The user has not allowed it.
-    #[error("the user has not allowed `{agent}` to run {harness}")]
-    NotAllowed {
-        /// The agent.
-        agent: AgentName,
-        /// The harness that was to run.
-        harness: String,
-    },
-    /// The user has allowed less.
-    #[error("the user lets `{agent}` run {harness} with the reach `{}` at most", allowed.as_str())]
-    TooFar {
-        /// The agent.
-        agent: AgentName,
-        /// The harness.
-        harness: String,
-        /// What is allowed.
-        allowed: Reach,
-    },
-    /// The budget of the day is spent.
-    #[error("`{agent}` has started {spent} runs of {harness} within a day, and may start {budget}")]
-    Spent {
-        /// The agent.
-        agent: AgentName,
-        /// The harness.
-        harness: String,
-        /// How many it has started.
-        spent: usize,
-        /// How many it may.
-        budget: Budget,
-    },
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
     /// The first of the runs above has nothing left that another could have.
     #[error("run {root}, below which this would run, has no {what} left")]
     NothingLeft {
@@ -135,34 +44,20 @@ pub fn permit(
     if let Some(parent) = parent.filter(|parent| parent.depth >= most) {
         return Err(NotPermitted::TooDeep { parent: parent.id, most });
     }
-    let agent = match (asker, parent) {
-        (Asker::User, None) => return Ok(()),
-        (Asker::Session { agent: Some(agent), .. }, _) => agent.clone(),
-        // A shell below a run speaks for that run, whatever it says.
-        (Asker::User | Asker::Session { agent: None, .. }, Some(RunRecord { agent: Some(agent), .. })) => agent.clone(),
-        (Asker::Session { harness, agent: None }, _) => {
-            return Err(NotPermitted::Nameless { harness: harness.clone() });
-        }
-        (Asker::User, Some(parent)) => return Err(NotPermitted::Nameless { harness: parent.harness.clone() }),
-    };
-    let Some(allowance) = allowed.iter().find(|allowance| allowance.agent == agent && allowance.harness == harness)
-    else {
-        return Err(NotPermitted::NotAllowed { agent, harness: harness.to_owned() });
-    };
-    if reach > allowance.reach {
-        return Err(NotPermitted::TooFar { agent, harness: harness.to_owned(), allowed: allowance.reach });
+    if *asker == Asker::User && parent.is_none() {
+        return Ok(());
     }
+    // A shell below a run speaks for that run, whatever it says.
+    let above = parent.map(|parent| (parent.harness.as_str(), parent.agent.as_ref()));
+    let agent = speaker(asker, above)?;
+    allowed_to(Starts::Runs, &agent, (harness, reach), allowed)?;
     // What a run starts counts for its own agent, and for the one that started the first of the runs above it.
     let root = parent.and_then(|parent| runs.iter().chain([parent]).find(|run| run.id == parent.root));
     let starter = root.and_then(|root| root.by.as_ref()).filter(|starter| **starter != agent);
     for agent in std::iter::once(&agent).chain(starter) {
-        let allowance = allowed.iter().find(|allowance| allowance.agent == *agent && allowance.harness == harness);
-        let Some(budget) = allowance.and_then(|allowance| allowance.budget) else { continue };
         let young = runs.iter().filter(|run| run.harness == harness && now.since(run.started) < DAY);
         let spent = young.filter(|run| counts_for(agent, run, runs)).count();
-        if spent >= budget.0 as usize {
-            return Err(NotPermitted::Spent { agent: agent.clone(), harness: harness.to_owned(), spent, budget });
-        }
+        within_budget(Starts::Runs, agent, harness, spent, allowed)?;
     }
     Ok(())
 }
@@ -212,6 +107,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
+    use crate::allowances::Budget;
     use crate::ports::machine::Process;
     use crate::ports::runner::{Ending, Extensions, Start, Task};
     use crate::runs::record::{RunEnd, RunLimits, Workplace};
@@ -245,7 +141,7 @@ mod tests {
     fn an_agent_may_what_the_user_has_allowed() {
         check("user", Reach::Unguarded, &[], "permitted");
         check("nameless", Reach::Look, &["bob claude-code work"], "has no agent");
-        check("bob", Reach::Look, &[], "has not allowed `bob` to run claude-code");
+        check("bob", Reach::Look, &[], "has not allowed `bob` to start runs of claude-code");
         check("bob", Reach::Look, &["carol claude-code work", "bob codex work"], "has not allowed `bob`");
         check("bob", Reach::Edit, &["bob claude-code edit"], "permitted");
         check("bob", Reach::Work, &["bob claude-code edit"], "with the reach `edit` at most");
@@ -359,13 +255,5 @@ mod tests {
         let deep = run(2, 1, None, None, None);
         let outcome = permit(&Asker::User, ("claude-code", Reach::Look), Some(&deep), 2, &[], &[], Instant(0));
         assert!(matches!(outcome, Err(NotPermitted::TooDeep { most: 2, .. })), "{outcome:?}");
-    }
-
-    #[test]
-    fn a_budget_is_a_number_of_runs_in_a_day() {
-        assert_eq!("5/day".parse(), Ok(Budget(5)));
-        for text in ["0/day", "5", "-1/day", "5/hour", ""] {
-            assert!(text.parse::<Budget>().is_err(), "{text}");
-        }
     }
 }

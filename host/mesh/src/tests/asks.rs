@@ -271,7 +271,7 @@ async fn a_held_loop_is_asked_once_for_each_chain() {
 #[tokio::test]
 async fn a_consent_is_allowed_or_refused() {
     let world = World::new();
-    let what = ConsentFor::Spawn {
+    let what = ConsentFor::Run {
         harness: "codex".to_owned(),
         reach: crate::ports::runner::Reach::Work,
         task: "review".to_owned(),

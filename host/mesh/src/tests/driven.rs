@@ -1,8 +1,12 @@
 //! Driven agents: their records, what is asked of them, their budgets, and what is left of them after a year.
 
+use std::collections::BTreeMap;
+
 use super::{World, name};
+use crate::allowances::{Allowance, Asker, Budget};
 use crate::driven::{DrivenEnd, DrivenError, DrivenLimits, DrivenRecord, LONGEST_REQUEST, MOST_REQUESTS};
-use crate::driven::{RequestError, RequestKind, Spent};
+use crate::driven::{RequestError, RequestKind, SpawnAsker, SpawnBounds, Spent};
+use crate::driven::{is_allowed, may_ask, tree_over, within_root};
 use crate::ports::driver::{Approvals, DrivenAgent, Tokens};
 use crate::ports::machine::{Instant, Machine as _};
 use crate::ports::runner::{Extensions, Reach};
@@ -36,6 +40,7 @@ impl World {
             about: String::new(),
             limits: DrivenLimits::default(),
             spent: Spent::default(),
+            below: BTreeMap::new(),
             session: None,
             connection: None,
             environment: Vec::new(),
@@ -142,4 +147,104 @@ async fn after_a_year_no_more_is_kept_than_after_a_week() {
     assert_eq!(kept.iter().max(), kept.last());
     assert!(kept.last().is_some_and(|kept| *kept <= 8 * 3), "{:?}", kept.last());
     assert!(matches!(world.mesh.driven_named(name("helper-0").as_str()).await, Ok(record) if record.ended.is_some()));
+}
+
+fn asks(by: &str, parent: Option<&DrivenRecord>) -> SpawnAsker {
+    let asker = Asker::Session { harness: "toad".to_owned(), agent: Some(name(by)) };
+    SpawnAsker { asker, parent: parent.cloned(), run: None }
+}
+
+impl World {
+    /// An agent that another one has had started.
+    fn below(&self, name_of_it: &str, by: &str, parent: Option<&DrivenRecord>) -> DrivenRecord {
+        let own = self.driven(name_of_it);
+        let root = parent.map_or(own.id, |parent| parent.root);
+        let depth = parent.map_or(0, |parent| parent.depth) + 1;
+        DrivenRecord { by: Some(name(by)), parent: parent.map(|parent| parent.id), root, depth, ..own }
+    }
+}
+
+#[test]
+fn depth_and_number_bound_what_agents_start() {
+    let world = World::new();
+    let bounds = SpawnBounds { depth: 2, each: 2, all: 4 };
+    let check = |asker: &SpawnAsker, records: &[DrivenRecord], expected: &str| {
+        let outcome = may_ask(asker, bounds, records, world.machine.now());
+        let outcome = outcome.map_or_else(|error| error.to_string(), |()| "may ask".to_owned());
+        assert!(outcome.contains(expected), "{outcome} instead of {expected}");
+    };
+    let user = SpawnAsker { asker: Asker::User, parent: None, run: None };
+    let lead = asks("lead", None);
+    let first = world.below("first", "lead", None);
+    let second = world.below("second", "first", Some(&first));
+    check(&user, &vec![first.clone(); 9], "may ask");
+    check(&lead, std::slice::from_ref(&first), "may ask");
+    check(&asks("first", Some(&first)), std::slice::from_ref(&first), "may ask");
+    // Those below count for the one that began the tree, and so does what they ask for.
+    check(&lead, &[first.clone(), second.clone()], "2 agents are here that `lead` has started");
+    check(&asks("first", Some(&first)), &[first.clone(), second.clone()], "2 are the most");
+    check(&asks("second", Some(&second)), &[first.clone(), second.clone()], "to a depth of 2");
+    check(&asks("other", None), &[first.clone(), second.clone()], "may ask");
+    let others: Vec<DrivenRecord> = (0..4).map(|_| world.driven("user-s")).collect();
+    check(&asks("other", None), &others, "4 agents are here that were started, and 4 are the most");
+    let ended = DrivenEnd { at: world.machine.now(), why: String::new(), meant: true };
+    let ended = DrivenRecord { ended: Some(ended), ..second };
+    check(&lead, &[first.clone(), ended], "may ask");
+    // The first of a tree that the user began is none of those that it has started.
+    let top = world.driven("top");
+    let under = world.below("under", "top", Some(&top));
+    check(&asks("top", Some(&top)), &[top.clone(), under.clone()], "may ask");
+    check(&asks("top", Some(&top)), &[top.clone(), under.clone(), under], "2 agents are here");
+    let spent = DrivenRecord { limits: DrivenLimits { turns: Some(0), ..DrivenLimits::default() }, ..top };
+    check(&asks("top", Some(&spent)), std::slice::from_ref(&spent), "nothing is left of what `top` may spend");
+    let nameless = SpawnAsker { asker: Asker::Session { harness: "toad".to_owned(), agent: None }, ..user.clone() };
+    check(&nameless, &[], "has no agent");
+    let below = SpawnAsker { parent: Some(first), ..user };
+    check(&below, &[], "may ask");
+}
+
+#[test]
+fn what_the_user_allows_is_by_agent_harness_reach_and_day() {
+    let world = World::new();
+    let allowance =
+        Allowance { agent: name("lead"), harness: "toad".to_owned(), reach: Reach::Edit, budget: Some(Budget(1)) };
+    let check = |by: &str, (harness, reach): (&str, Reach), records: &[DrivenRecord], expected: &str| {
+        let allowed = std::slice::from_ref(&allowance);
+        let outcome = is_allowed(&asks(by, None), (harness, reach), allowed, records, world.machine.now());
+        let outcome = outcome.map_or_else(|error| error.to_string(), |()| "allowed".to_owned());
+        assert!(outcome.contains(expected), "{outcome} instead of {expected}");
+    };
+    check("lead", ("toad", Reach::Edit), &[], "allowed");
+    check("other", ("toad", Reach::Look), &[], "has not allowed `other` to start agents of toad");
+    check("lead", ("newt", Reach::Look), &[], "has not allowed `lead` to start agents of newt");
+    check("lead", ("toad", Reach::Work), &[], "with the reach `edit` at most");
+    let today = world.below("first", "lead", None);
+    check("lead", ("toad", Reach::Look), std::slice::from_ref(&today), "has started 1 agents of toad within a day");
+    world.machine.pass(DAY);
+    check("lead", ("toad", Reach::Look), &[today], "allowed");
+}
+
+#[tokio::test]
+async fn a_tree_shares_the_budget_of_its_first() {
+    let world = World::new();
+    let now = world.machine.now();
+    let limits = DrivenLimits { turns: Some(3), until: Some(now.plus(1_000)), tokens: None };
+    let mut top = DrivenRecord { limits, ..world.driven("top") };
+    let child = world.below("child", "top", Some(&top));
+    let given = within_root(DrivenLimits { until: Some(now.plus(5_000)), ..DrivenLimits::default() }, Some(&top));
+    assert_eq!(given.until, limits.until, "no longer than the first");
+    let over = |top: &DrivenRecord| tree_over(Some(top), Some(top), now).map(|over| over.to_string());
+    top.spent.turns = 1;
+    assert_eq!(over(&top), None);
+    // Telling of the same twice changes nothing.
+    for _ in 0..2 {
+        top.below.insert(child.id, Spent { turns: 2, ..Spent::default() });
+    }
+    let spent = "of what `top` and those below it may spend, its budget of 3 turns is spent";
+    assert_eq!(over(&top).as_deref(), Some(spent));
+    assert_eq!(top.over_budget(now).map(|over| over.to_string()).as_deref(), Some("its budget of 3 turns is spent"));
+    top.below.clear();
+    top.ended = Some(DrivenEnd { at: now, why: String::new(), meant: true });
+    assert_eq!(over(&top).as_deref(), Some("`top`, which had it started, has ended"));
+    assert!(tree_over(None, None, now).is_some(), "what is not there any more ended long ago");
 }

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::command::{CommandSpec, Threads};
 use crate::config::Values;
 use crate::context::Context;
+use crate::driven::for_clients::ClientAgents;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::process_info;
@@ -30,7 +31,7 @@ pub(crate) struct Args {
 
 /// Help text of `--tools` in `mcp`, `serve` and `up`.
 pub(crate) const TOOLS: &str =
-    "Groups of tools to show: core, reservations, commands, runs, runners, asks [$RELAY_TOOLS, else core]";
+    "Groups of tools to show: core, reservations, commands, runs, runners, asks, spawn [$RELAY_TOOLS, else core]";
 
 impl CommandSpec for Args {
     const STARTS_CLEANUP: bool = true;
@@ -50,7 +51,11 @@ impl CommandSpec for Args {
         };
         let stop = CancellationToken::new();
         let runs = ClientRuns::new(context, Arc::clone(&open));
-        let service = Service { mesh: Arc::clone(&open.mesh), runs: Some(Arc::new(runs.clone())) };
+        let service = Service {
+            mesh: Arc::clone(&open.mesh),
+            runs: Some(Arc::new(runs.clone())),
+            spawns: Some(Arc::new(ClientAgents::new(context, Arc::clone(&open)))),
+        };
         let serving = mcp::serve_stdio(service, process, context.settings.tools.value, stop.clone());
         tokio::pin!(serving);
         let outcome = tokio::select! {

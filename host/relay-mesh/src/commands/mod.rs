@@ -3,6 +3,7 @@
 pub(crate) mod ack;
 pub(crate) mod adopt;
 pub(crate) mod agents;
+mod allowing;
 pub(crate) mod ask;
 pub(crate) mod asks;
 pub(crate) mod cmd;

@@ -15,6 +15,7 @@ use crate::compose::{self, Client, Open};
 use crate::config::{Shared, TokenUse, Values};
 use crate::context::Context;
 use crate::driven;
+use crate::driven::for_clients::ClientAgents;
 use crate::errors::{CommandError, StreamError};
 use crate::events::{self, Socket};
 use crate::exit::Exit;
@@ -145,7 +146,11 @@ async fn serve(
     let cleaning = tokio::spawn(retention::daily::keep_cleaning_up(Arc::clone(open), context.settings.clone()));
     let driving = driven::host::keep_going(context, Arc::clone(open), stop.clone());
     let runs = ClientRuns::new(context, Arc::clone(open));
-    let service = mcp::Service { mesh: Arc::clone(&open.mesh), runs: Some(Arc::new(runs.clone())) };
+    let service = mcp::Service {
+        mesh: Arc::clone(&open.mesh),
+        runs: Some(Arc::new(runs.clone())),
+        spawns: Some(Arc::new(ClientAgents::new(context, Arc::clone(open)))),
+    };
     let serving = listener.serve(service, stop.clone());
     tokio::pin!(serving);
     tokio::pin!(driving);

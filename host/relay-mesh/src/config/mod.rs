@@ -1,12 +1,12 @@
 //! Settings, each with its origin. In order of precedence: flags, environment, the project's `.relay-mesh.toml`, the
 //! user's own file, defaults.
 
+mod allowed;
 mod consents;
 pub(crate) mod default_dir;
 mod file;
 mod mode;
 mod nats;
-mod runs;
 mod store;
 mod user_file;
 mod values;
@@ -23,10 +23,10 @@ use mesh::{EditMode, EditRules, Limits, LoopLimits};
 use crate::environment::Environment;
 use crate::errors::Explain;
 use crate::exit::Exit;
+pub(crate) use allowed::Allowed;
 pub(crate) use consents::AllowedCommands;
 pub(crate) use mode::{SettingsFile, set_edit_mode};
 pub(crate) use nats::{NatsOption, NatsValues};
-pub(crate) use runs::AllowedRuns;
 pub(crate) use store::{Servers, Shared, StoreAt};
 pub(crate) use values::{AutoCleanup, AutoReserve, Durable, TokenUse, Values, at_home, team};
 pub(crate) use wake::{Method, WakeValues};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::agents::Profile;
-use mesh::driven::{DrivenRecord, GivenContent, Turn};
+use mesh::driven::{DrivenRecord, GivenContent, OverBudget, TreeOver, Turn, tree_over};
 use mesh::names::AgentName;
 use mesh::ports::driver::{DriverEvent, PromptStatus};
 use mesh::ports::harness::Harness;
@@ -243,7 +243,11 @@ impl Driving {
         }
         self.hold_delivery().await?;
         if let Some(over) = self.record.over_budget(self.host.open.machine.now()) {
-            return self.spent(&over).await;
+            return self.spent(&over.to_string(), over == OverBudget::Time).await;
+        }
+        if let Some(over) = self.tree_over().await? {
+            let at_once = matches!(over, TreeOver::ParentEnded(_) | TreeOver::Spent(_, OverBudget::Time));
+            return self.spent(&over.to_string(), at_once).await;
         }
         self.take_interrupts().await?;
         if self.take_dismissal().await? == Step::Over {
@@ -263,6 +267,14 @@ impl Driving {
             }
         }
         Ok(Step::On)
+    }
+
+    /// Whether it is to end because of the agents above it.
+    async fn tree_over(&self) -> Result<Option<TreeOver>, CommandError> {
+        let Some(parent) = self.record.parent else { return Ok(None) };
+        let mesh = &self.host.open.mesh;
+        let (parent, root) = (mesh.driven(parent).await?, mesh.driven(self.record.root).await?);
+        Ok(tree_over(parent.as_ref(), root.as_ref(), self.host.open.machine.now()))
     }
 
     /// Whether anything waits that takes a link.

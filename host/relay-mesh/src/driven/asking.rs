@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use mesh::driven::{DrivenError, RequestKind, RequestOutcome};
+use mesh::driven::{DrivenError, DrivenRecord, RequestKind, RequestOutcome};
+use mesh::names::AgentName;
 
-use super::{begin, host};
+use super::{begin, host, permission};
+use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::runs::permission;
+use crate::runs;
 use crate::shapes::driven::RequestShape;
 
 /// How long to wait until it is done. It is kept longer than that.
@@ -22,16 +24,36 @@ pub(crate) struct Asked<'a> {
     pub(crate) done: &'static str,
 }
 
-/// Asks it as the user. Below a harness it is refused.
+/// Asks it on the command line. Below a harness it is refused; but an agent may dismiss what it had started.
 pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    permission::only_the_user(context, &open, "steer, stop or dismiss").await?;
-    let dismisses = matches!(asked.kind, RequestKind::Dismiss { .. });
-    let (record, request) = open.mesh.ask_driven(asked.name, asked.kind, None).await?;
+    let asker = permission::on_command_line(context, &open).await?;
+    let by = match (&asked.kind, asker.is_user()) {
+        (RequestKind::Dismiss { .. }, false) => Some(permission::may_dismiss(&open, &asker, asked.name).await?),
+        (_, _) => {
+            runs::permission::only_the_user(context, &open, "steer or stop an agent").await?;
+            None
+        }
+    };
+    let (record, outcome) = done(context, &open, (asked.name, asked.kind), by.as_ref(), PATIENCE).await?;
+    context.printer.show(&RequestShape::of(&record, asked.done, outcome.note))?;
+    Ok(Exit::Success)
+}
+
+/// Asks something of a driven agent and waits until it is done.
+pub(crate) async fn done(
+    context: &Context,
+    open: &Open,
+    (name, kind): (&str, RequestKind),
+    by: Option<&AgentName>,
+    patience: Duration,
+) -> Result<(DrivenRecord, RequestOutcome), CommandError> {
+    let dismisses = matches!(kind, RequestKind::Dismiss { .. });
+    let (record, request) = open.mesh.ask_driven(name, kind, by).await?;
     open.mesh.want_driving(true).await?;
-    host::sweep(&open).await?;
+    host::sweep(open).await?;
     let done = async { Ok(open.mesh.request_outcome(record.id, &request.id).await?) };
-    let outcome = match tokio::time::timeout(PATIENCE, begin::while_driven(context, &open, done)).await {
+    let outcome = match tokio::time::timeout(patience, begin::while_driven(context, open, done)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(error)) => {
             // It may have ended by itself meanwhile, which is what was wanted.
@@ -43,8 +65,8 @@ pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, Com
         }
         Err(_) => {
             return Err(Failure {
-                what: format!("`{}` has not taken it within {} s", asked.name, PATIENCE.as_secs()),
-                hint: Some(format!("it is kept; `relay-mesh spawn show {}` shows what the agent does", asked.name)),
+                what: format!("`{}` has not taken it within {} s", name, patience.as_secs()),
+                hint: Some(format!("it is kept; `relay-mesh spawn show {}` shows what the agent does", name)),
                 exit: Exit::TimedOut,
                 source: None,
             }
@@ -53,15 +75,14 @@ pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, Com
     };
     if let Some(why) = outcome.failed {
         return Err(Failure {
-            what: format!("`{}` did not do it: {why}", asked.name),
-            hint: Some(format!("`relay-mesh spawn show {}` shows what the agent does", asked.name)),
+            what: format!("`{}` did not do it: {why}", name),
+            hint: Some(format!("`relay-mesh spawn show {}` shows what the agent does", name)),
             exit: Exit::Failure,
             source: None,
         }
         .into());
     }
-    context.printer.show(&RequestShape::of(&record, asked.done, outcome.note))?;
-    Ok(Exit::Success)
+    Ok((record, outcome))
 }
 
 impl crate::errors::Explain for DrivenError {

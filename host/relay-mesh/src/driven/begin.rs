@@ -1,15 +1,19 @@
 //! Beginning a driven agent: everything that can be refused is refused here, before anything is started.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::driven::{DrivenError, DrivenId, DrivenLimits, DrivenRecord, Request, RequestKind, Spent, guidance};
+use mesh::driven::{
+    DrivenError, DrivenId, DrivenLimits, DrivenRecord, Request, RequestKind, Spent, WantedAgent, guidance, within_root,
+};
 use mesh::names::AgentName;
 use mesh::ports::driver::{Approvals, DrivenAgent};
 use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::machine::Machine as _;
-use mesh::ports::runner::{Extensions, Reach};
+use mesh::ports::runner::Extensions;
 use mesh::runs::{RunId, Workplace, agent_label};
 
 use super::DrivenFolder;
@@ -20,7 +24,7 @@ use crate::errors::{CommandError, Failure, adapters};
 use crate::exit::Exit;
 use crate::retention::daily;
 use crate::runs::begin::full_name;
-use crate::runs::{Place, changes};
+use crate::runs::changes;
 use crate::server::background;
 
 /// How long a harness may take until it has begun a session.
@@ -32,26 +36,6 @@ const ABOUT: usize = 200;
 /// The log of the process that drives them.
 const LOG: &str = "drive.log";
 
-/// An agent as it is asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct SpawnRequest {
-    pub(crate) harness: String,
-    pub(crate) name: Option<AgentName>,
-    /// Its first prompt; empty if it only waits for mail.
-    pub(crate) text: String,
-    /// Absolute, without symlinks.
-    pub(crate) folder: PathBuf,
-    pub(crate) place: Place,
-    pub(crate) reach: Reach,
-    pub(crate) approvals: Approvals,
-    pub(crate) extensions: Extensions,
-    pub(crate) model: Option<String>,
-    pub(crate) role: Option<String>,
-    pub(crate) limits: DrivenLimits,
-    /// Who asks; none if the user does.
-    pub(crate) by: Option<AgentName>,
-}
-
 /// An agent that has begun, and what its user should know.
 #[derive(Debug)]
 pub(crate) struct Spawned {
@@ -59,17 +43,29 @@ pub(crate) struct Spawned {
     pub(crate) notes: Vec<String>,
 }
 
-/// Begins an agent, and returns once its harness has a session. If it is refused, nothing of it is left.
-pub(crate) async fn begin(context: &Context, open: &Open, request: SpawnRequest) -> Result<Spawned, CommandError> {
-    let name = full_name(&request.harness);
+/// The harness that is named, also by its short name, if it can be driven.
+pub(crate) async fn harness(open: &Open, typed: &str) -> Result<Arc<dyn Harness>, CommandError> {
+    let name = full_name(typed);
     let found = open.mesh.harnesses().get(name).await.map_err(|error| adapters::failed(name, error))?;
-    let harness = found.ok_or_else(|| adapters::unknown(&request.harness, open.mesh.harnesses().as_ref()))?;
-    let id = open.mesh.new_driven_id();
+    let harness = found.ok_or_else(|| adapters::unknown(typed, open.mesh.harnesses().as_ref()))?;
+    harness.driver().map_err(|error| adapters::failed(name, error))?;
+    Ok(harness)
+}
+
+/// Begins an agent: from now on there is one, and it is started as soon as a process drives it. If it is refused, nothing of
+/// it is left.
+pub(crate) async fn begin(
+    context: &Context,
+    open: &Open,
+    id: DrivenId,
+    wanted: &WantedAgent,
+) -> Result<Spawned, CommandError> {
+    let harness = harness(open, &wanted.harness).await?;
     let folder = DrivenFolder::of(&context.settings.dir.value, id);
     folder.create().map_err(|source| unwritable(&folder.root, source))?;
     let mut workplace = Workplace::Here { top: None };
-    match set_up(context, open, harness.as_ref(), &folder, (id, &request), &mut workplace).await {
-        Ok((record, notes)) => Ok(Spawned { record: started(context, open, record).await?, notes }),
+    match set_up(context, open, harness.as_ref(), &folder, (id, wanted), &mut workplace).await {
+        Ok((record, notes)) => Ok(Spawned { record, notes }),
         Err(error) => {
             changes::remove_if_clean(&changes::git(context), &workplace).await;
             if let Err(error) = folder.delete() {
@@ -85,23 +81,23 @@ async fn set_up(
     open: &Open,
     harness: &dyn Harness,
     folder: &DrivenFolder,
-    (id, request): (DrivenId, &SpawnRequest),
+    (id, wanted): (DrivenId, &WantedAgent),
     made: &mut Workplace,
 ) -> Result<(DrivenRecord, Vec<String>), CommandError> {
     let label = harness.about().harness.clone();
     let failed = |error: HarnessError| adapters::failed(&label, error);
     let driver = harness.driver().map_err(failed)?;
-    let name = free_name(open, request, &label).await?;
-    let (workplace, cwd, mut notes) = workplace(context, request, folder, id).await?;
+    let name = free_name(open, wanted.name.as_ref(), &label).await?;
+    let (workplace, cwd, mut notes) = workplace(context, wanted, folder, id).await?;
     *made = workplace.clone();
     let agent = DrivenAgent {
         name: name.to_string(),
         folder: cwd,
-        model: request.model.clone(),
-        guidance: guidance(&name, request.by.as_ref(), request.role.as_deref()),
-        reach: request.reach,
-        approvals: request.approvals,
-        extensions: request.extensions,
+        model: wanted.model.clone(),
+        guidance: guidance(&name, wanted.by.as_ref(), wanted.role.as_deref()),
+        reach: wanted.reach,
+        approvals: if wanted.never_ask { Approvals::Refuse } else { Approvals::Ask },
+        extensions: Extensions::Mesh,
         id: open.mesh.new_uuid(),
     };
     let offered = driver.connections(&agent, None, &folder.files()).await.map_err(failed)?;
@@ -110,26 +106,30 @@ async fn set_up(
     };
     notes.extend(connection.launch.without.iter().map(|clause| format!("{label} has {clause}")));
     let now = open.machine.now();
-    let first = (!request.text.trim().is_empty()).then(|| Request {
+    let (parent, root) = above(open, wanted.parent).await?;
+    let asked =
+        DrivenLimits { until: wanted.lives.map(|lives| now.plus(lives)), turns: wanted.turns, tokens: wanted.tokens };
+    let first = (!wanted.text.trim().is_empty()).then(|| Request {
         id: open.mesh.new_uuid(),
-        kind: RequestKind::Prompt { text: request.text.clone() },
-        by: request.by.clone(),
+        kind: RequestKind::Prompt { text: wanted.text.clone() },
+        by: wanted.by.clone(),
         at: now,
         may_repeat: false,
     });
     let record = DrivenRecord {
         id,
         harness: label.clone(),
-        by: request.by.clone(),
-        parent: None,
-        root: id,
-        depth: 1,
-        asked_folder: request.folder.clone(),
+        by: wanted.by.clone(),
+        parent: wanted.parent,
+        root: parent.as_ref().map_or(id, |parent| parent.root),
+        depth: parent.as_ref().map_or(0, |parent| parent.depth) + 1,
+        asked_folder: wanted.folder.clone(),
         workplace,
         agent,
-        about: request.text.lines().next().unwrap_or_default().chars().take(ABOUT).collect(),
-        limits: request.limits,
+        about: wanted.text.lines().next().unwrap_or_default().chars().take(ABOUT).collect(),
+        limits: within_root(asked, root.as_ref()),
         spent: Spent::default(),
+        below: BTreeMap::new(),
         session: None,
         connection: Some(connection.name.clone()),
         program: connection.launch.command.first().cloned(),
@@ -158,16 +158,33 @@ async fn set_up(
     Ok((record, notes))
 }
 
+/// The agent above, and the first of its tree.
+async fn above(
+    open: &Open,
+    parent: Option<DrivenId>,
+) -> Result<(Option<DrivenRecord>, Option<DrivenRecord>), CommandError> {
+    let Some(parent) = parent else { return Ok((None, None)) };
+    let parent = open.mesh.driven(parent).await?.filter(|parent| parent.ended.is_none());
+    let parent = parent.ok_or_else(|| DrivenError::Ended {
+        name: "the agent that wants it".to_owned(),
+        why: "it is not here any more".to_owned(),
+    })?;
+    let root = open.mesh.driven(parent.root).await?;
+    Ok((Some(parent), root))
+}
+
 /// The name that was asked for, if nobody has it; else the first of the harness's that is free.
-async fn free_name(open: &Open, request: &SpawnRequest, harness: &str) -> Result<AgentName, CommandError> {
-    let is_free = async |name: &AgentName| -> Result<bool, CommandError> {
-        Ok(match open.mesh.agent(name).await? {
+pub(super) async fn free_name(
+    open: &Open,
+    wanted: Option<&AgentName>,
+    harness: &str,
+) -> Result<AgentName, CommandError> {
+    if let Some(name) = wanted {
+        let is_free = match open.mesh.agent(name).await? {
             Some(agent) => agent.presence == mesh::agents::Presence::Offline,
             None => true,
-        })
-    };
-    if let Some(name) = &request.name {
-        return if is_free(name).await? { Ok(name.clone()) } else { Err(taken(name)) };
+        };
+        return if is_free { Ok(name.clone()) } else { Err(taken(name)) };
     }
     let label = agent_label(harness);
     for number in 1..=99 {
@@ -192,23 +209,25 @@ fn taken(name: &AgentName) -> CommandError {
 
 async fn workplace(
     context: &Context,
-    request: &SpawnRequest,
+    wanted: &WantedAgent,
     folder: &DrivenFolder,
     id: DrivenId,
 ) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
     let git = changes::git(context);
-    match request.place {
-        Place::Worktree => changes::worktree(&git, &request.folder, &folder.worktree(), RunId(id.0)).await,
-        Place::Usual | Place::Here | Place::Given => {
-            let top = git.top(&request.folder).await.ok();
-            Ok((Workplace::Here { top }, request.folder.clone(), Vec::new()))
-        }
+    if wanted.worktree {
+        return changes::worktree(&git, &wanted.folder, &folder.worktree(), RunId(id.0)).await;
     }
+    let top = git.top(&wanted.folder).await.ok();
+    Ok((Workplace::Here { top }, wanted.folder.clone(), Vec::new()))
 }
 
 /// Returns once a process drives the agent and its harness has a session, or the reason why it has none.
-async fn started(context: &Context, open: &Open, record: DrivenRecord) -> Result<DrivenRecord, CommandError> {
-    let name = record.agent.name.clone();
+pub(crate) async fn started(
+    context: &Context,
+    open: &Open,
+    record: &DrivenRecord,
+) -> Result<DrivenRecord, CommandError> {
+    let name = &record.agent.name;
     match tokio::time::timeout(BEGINS, while_driven(context, open, has_session(open, record.id))).await {
         Ok(started) => started,
         Err(_) => Err(Failure {
@@ -283,7 +302,7 @@ pub(crate) async fn ensure_host(context: &Context, open: &Open) -> Result<Begun,
     Ok(Begun::Now)
 }
 
-fn unwritable(path: &Path, source: std::io::Error) -> CommandError {
+pub(super) fn unwritable(path: &Path, source: std::io::Error) -> CommandError {
     Failure {
         what: format!("`{}` could not be made", path.display()),
         hint: Some("see whether the disk is full and the data folder is yours".to_owned()),

@@ -9,10 +9,10 @@ use mesh::ports::harness::HarnessError;
 use mesh::sessions::Activity;
 use tokio::time::Instant;
 
-use super::MARK;
 use super::agent::{Driving, Linked, Step};
 use super::link;
 use super::transcript::Happening;
+use super::{MARK, OUTBOX};
 use crate::errors::{CommandError, adapters};
 
 /// How long a harness may take to tell what became of its prompts.
@@ -47,8 +47,9 @@ impl Driving {
                 environment.push((name.clone(), value.clone()));
             }
         }
-        environment.retain(|(name, _)| name != MARK && name != "RELAY_DIR");
+        environment.retain(|(name, _)| name != MARK && name != OUTBOX && name != "RELAY_DIR");
         environment.push((MARK.to_owned(), mark));
+        environment.push((OUTBOX.to_owned(), self.folder.outbox().display().to_string()));
         environment.push(("RELAY_DIR".to_owned(), self.host.context.settings.dir.value.display().to_string()));
         for (file, text) in &connection.launch.files {
             std::fs::write(self.folder.files().join(file), text).map_err(|error| error.to_string())?;

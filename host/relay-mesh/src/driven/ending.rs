@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mesh::Release;
-use mesh::driven::{DrivenEnd, OverBudget, RequestKind};
+use mesh::driven::{DrivenEnd, RequestKind};
 use mesh::messages::Draft;
 use mesh::ports::driver::Action;
 use mesh::ports::machine::Machine as _;
@@ -41,15 +41,15 @@ pub(super) enum Summary {
 }
 
 impl Driving {
-    /// Ends the agent because a limit is reached, as soon as no turn runs.
-    pub(super) async fn spent(&mut self, over: &OverBudget) -> Result<Step, CommandError> {
+    /// Ends the agent because a limit is reached, as soon as no turn runs; `at_once` stops the one that runs.
+    pub(super) async fn spent(&mut self, why: &str, at_once: bool) -> Result<Step, CommandError> {
         if self.turn.is_some() {
-            if *over == OverBudget::Time && self.interrupting.is_none() {
+            if at_once && self.interrupting.is_none() {
                 self.interrupt(Vec::new());
             }
             return Ok(Step::On);
         }
-        self.end(&over.to_string(), true, None).await
+        self.end(why, true, None).await
     }
 
     /// Ends the agent. Nothing of it is left running when this returns.

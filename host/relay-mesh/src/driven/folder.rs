@@ -1,6 +1,6 @@
 //! The folder of one driven agent.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,20 @@ impl DrivenFolder {
         DrivenFolder { root: data.join(FOLDER).join(id.to_string()) }
     }
 
+    /// The exclusive right to count the agents of a data folder and begin one, until it is dropped.
+    pub(crate) fn alone(data: &Path) -> io::Result<File> {
+        let all = data.join(FOLDER);
+        DirBuilder::new().recursive(true).mode(0o700).create(&all)?;
+        let all = File::open(&all)?;
+        all.lock()?;
+        Ok(all)
+    }
+
     pub(crate) fn create(&self) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(self.files())
+        let mut folder = DirBuilder::new();
+        let folder = folder.recursive(true).mode(0o700);
+        folder.create(self.files())?;
+        folder.create(self.outbox())
     }
 
     /// What its harness reads: a set of servers, settings.
@@ -44,6 +56,11 @@ impl DrivenFolder {
     /// What it did and said, one JSON line each.
     pub(crate) fn transcript(&self) -> PathBuf {
         self.root.join("transcript.jsonl")
+    }
+
+    /// Where the agent puts what its final words name: messages, and the agents that it wants.
+    pub(crate) fn outbox(&self) -> PathBuf {
+        self.root.join("outbox")
     }
 
     /// The files of a link that is about to be made. Those of the last one are deleted.

@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::begin::{self, Begun};
-use super::{MARK, agent};
+use super::{MARK, agent, permission};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
@@ -114,8 +114,11 @@ pub(crate) async fn go_on(context: &Context) {
     }
 }
 
-/// The same, with stores that are open.
-async fn look_after(context: &Context, open: &Open) {
+/// The same, with stores that are open. Agents that the user has agreed to are begun, if that was cut off.
+pub(crate) async fn look_after(context: &Context, open: &Open) {
+    if let Err(error) = permission::begin_agreed(context, open).await {
+        tracing::warn!(error = %store::reasons(&error), "agents that the user has agreed to are not started");
+    }
     if let Err(error) = go_on_if_resting(context, open).await {
         tracing::warn!(error = %store::reasons(&error), "{NOT_RESUMED}");
     }

@@ -11,15 +11,20 @@ pub(crate) mod begin;
 mod connect;
 mod ending;
 pub(crate) mod folder;
+pub(crate) mod for_clients;
 mod frames;
 pub(crate) mod host;
 mod link;
+pub(crate) mod permission;
 mod prompts;
 mod questions;
 pub(crate) mod transcript;
 mod turns;
+mod words;
 
 pub(crate) use folder::DrivenFolder;
 
 /// The variable that marks every process of a driven agent.
 pub(crate) const MARK: &str = "RELAY_SPAWN";
+/// The variable that names an agent's outbox to it.
+pub(crate) const OUTBOX: &str = "RELAY_OUTBOX";

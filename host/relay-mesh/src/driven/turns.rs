@@ -50,6 +50,7 @@ impl Driving {
             }
         })
         .await?;
+        self.tell_root().await?;
         self.does(Activity::Idle).await?;
         if let Some(Dismissal { summary: summary @ Summary::Asked, .. }) = &mut self.dismissing {
             *summary = Summary::Done(last);
@@ -61,13 +62,26 @@ impl Driving {
             TurnEnd::Interrupted => None,
         };
         let Some(words) = words else { return Ok(()) };
-        let to = running.turn.reply_to().map(|(to, id)| (to.clone(), id));
+        if end == TurnEnd::Completed {
+            self.carry_out(running.turn.prompts.first().map_or("", String::as_str), &words).await;
+        }
+        // What it was told itself needs no answer.
+        let to = running.turn.reply_to().filter(|(to, _)| **to != self.name).map(|(to, id)| (to.clone(), id));
         if let Some((to, id)) = &to
             && !self.has_written(to, &running.inboxes).await
         {
             self.reply(to, *id, &words).await;
         }
         self.report(&words, to.map(|(to, _)| to)).await
+    }
+
+    /// Tells the first agent of its tree what it has spent: they share a budget. Telling it twice changes nothing.
+    async fn tell_root(&self) -> Result<(), CommandError> {
+        let (id, root, spent) = (self.record.id, self.record.root, self.record.spent);
+        if root != id {
+            self.host.open.mesh.change_driven(root, |root| _ = root.below.insert(id, spent)).await?;
+        }
+        Ok(())
     }
 
     /// Whether the agent has written to somebody itself since the turn began.

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use mesh::allowances::Asker;
 use mesh::ports::machine::{Instant, Machine as _};
 use mesh::ports::runner::{Login, Reach};
 use mesh::reviews::{ReviewRecord, Subject};
-use mesh::runs::Asker;
 
 use super::{ReviewFolder, Reviews, subject};
 use crate::compose::Open;

@@ -5,26 +5,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mesh::allowances::{Asker, DAY, Starts};
 use mesh::names::AgentName;
 use mesh::ports::harness::Harness;
 use mesh::ports::machine::{Instant, Machine as _, Process};
 use mesh::ports::runner::{Extensions, Reach, Start, Task};
-use mesh::runs::{Asker, RunId, RunLimits, RunRecord, permit, share};
+use mesh::runs::{RunId, RunLimits, RunRecord, permit, share};
 use mesh::sessions::Principal;
 use serde_json::Value;
 
 use super::permission::{self, Evidence};
 use super::{RunFolder, Runs, RunsError, agent, changes, runner_of, settle};
 use crate::compose::Open;
-use crate::config::AllowedRuns;
+use crate::config::Allowed;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure, adapters};
 use crate::exit::Exit;
 use crate::retention::daily;
 use crate::server::background;
 
-/// A day, in milliseconds: budgets count runs within one.
-const DAY: u64 = 24 * 3_600_000;
 /// The longest first line of a task that is kept as its title, in characters.
 const ABOUT: usize = 200;
 
@@ -194,7 +193,7 @@ pub(crate) fn permitted(
     if evidence.is_user() {
         return Ok(());
     }
-    let allowed = AllowedRuns::of(&context.settings, &context.environment)?;
+    let allowed = Allowed::to_start(Starts::Runs, &context.settings, &context.environment)?;
     let (listed, depth) = (allowed.listed()?, allowed.depth()?);
     let now = open.machine.now();
     let young = runs.since(Instant(now.0.saturating_sub(DAY)));

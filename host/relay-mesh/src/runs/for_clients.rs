@@ -281,7 +281,7 @@ pub(crate) fn folder_of(context: &Context, caller: &Principal, named: Option<&st
     begin::existing(&context.workdir.join(folder))
 }
 
-fn refusal(error: &CommandError) -> RunRefusal {
+pub(crate) fn refusal(error: &CommandError) -> RunRefusal {
     RunRefusal { what: mesh::reasons(error), next: error.hint() }
 }
 

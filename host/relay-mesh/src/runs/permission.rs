@@ -1,7 +1,8 @@
 //! Who asks for a run, by evidence: the session of the caller, the processes above it, and the mark of a run.
 
+use mesh::allowances::{Asker, NotAllowed};
 use mesh::ports::machine::Machine as _;
-use mesh::runs::{Asker, RunRecord, RunStage};
+use mesh::runs::{RunRecord, RunStage};
 use mesh::sessions::{Principal, Transport};
 
 use super::{MARK, Runs};
@@ -115,24 +116,40 @@ impl Explain for mesh::runs::NotPermitted {
     }
 
     fn hint(&self) -> Option<String> {
-        use mesh::runs::NotPermitted::{Nameless, NotAllowed, NothingLeft, Spent, TooDeep, TooFar};
+        use mesh::runs::NotPermitted::{NotAllowed, NothingLeft, TooDeep};
+        match self {
+            NotAllowed(error) => error.hint(),
+            NothingLeft { .. } => Some("do the work here, or report what is left to do".to_owned()),
+            TooDeep { .. } => {
+                Some("do the work here, or report what is left to do; the user can set `depth` in runs.toml".to_owned())
+            }
+        }
+    }
+}
+
+impl Explain for NotAllowed {
+    fn exit(&self) -> Exit {
+        Exit::Refused
+    }
+
+    fn hint(&self) -> Option<String> {
+        use NotAllowed::{Nameless, NotAtAll, Spent, TooFar};
         Some(match self {
             Nameless { .. } => {
                 "join first, with the tool `register_agent`; then the user can allow that name".to_owned()
             }
-            NotAllowed { agent, harness } => {
-                format!("the user can run `relay-mesh runs allow {agent} {harness}` in a terminal of their own")
+            NotAtAll { starts, agent, harness } => {
+                let command = starts.command();
+                format!("the user can run `relay-mesh {command} allow {agent} {harness}` in a terminal of their own")
             }
-            TooFar { agent, harness, .. } => format!(
-                "ask for less, or let the user run `relay-mesh runs allow {agent} {harness} --reach REACH` in a terminal"
+            TooFar { starts, agent, harness, .. } => format!(
+                "ask for less, or let the user run `relay-mesh {} allow {agent} {harness} --reach REACH` in a terminal",
+                starts.command()
             ),
-            Spent { agent, harness, .. } => format!(
-                "wait, or let the user raise it by `relay-mesh runs allow {agent} {harness} --budget N/day` in a terminal"
+            Spent { starts, agent, harness, .. } => format!(
+                "wait, or let the user raise it by `relay-mesh {} allow {agent} {harness} --budget N/day` in a terminal",
+                starts.command()
             ),
-            NothingLeft { .. } => "do the work here, or report what is left to do".to_owned(),
-            TooDeep { .. } => {
-                "do the work here, or report what is left to do; the user can set `depth` in runs.toml".to_owned()
-            }
         })
     }
 }

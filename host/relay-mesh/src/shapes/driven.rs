@@ -1,5 +1,6 @@
 //! What is printed of driven agents.
 
+use mesh::asks::{Ask, AskKind, ConsentFor};
 use mesh::driven::{DrivenRecord, DrivenStage};
 use mesh::ports::driver::{Operation, TurnEnd};
 use mesh::runs::Workplace;
@@ -7,6 +8,7 @@ use serde::Serialize;
 use view::Timestamp;
 
 use super::counted;
+use crate::driven::permission::Agreed;
 use crate::driven::transcript::{Happening, TranscriptLine};
 use crate::render::{Show, printable, printable_line, table};
 
@@ -123,6 +125,61 @@ impl Show for SpawnedShape {
         match &self.answer {
             Some(answer) => printable(answer),
             None => format!("{} is here ({}), in {}", self.name, self.harness, self.cwd),
+        }
+    }
+}
+
+/// An agent that the user is asked about first.
+#[derive(Debug, Serialize)]
+pub(crate) struct WishShape {
+    /// The question's id.
+    question: String,
+    #[serde(skip)]
+    harness: String,
+}
+
+impl WishShape {
+    pub(crate) fn of(ask: &Ask) -> WishShape {
+        let harness = match &ask.what {
+            AskKind::Consent(ConsentFor::Spawn(wanted)) => wanted.harness.clone(),
+            _ => String::new(),
+        };
+        WishShape { question: ask.id.to_string(), harness }
+    }
+}
+
+impl Show for WishShape {
+    fn text(&self) -> String {
+        format!("your user is asked whether an agent of {} may be started ({})", self.harness, self.question)
+    }
+}
+
+/// An agent that the user has agreed to.
+#[derive(Debug, Serialize)]
+pub(crate) struct AgreedShape {
+    /// The question's id.
+    question: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+}
+
+impl AgreedShape {
+    pub(crate) fn of(agreed: &Agreed) -> AgreedShape {
+        AgreedShape {
+            question: agreed.ask.id.to_string(),
+            name: agreed.outcome.as_ref().ok().map(|record| record.agent.name.clone()),
+            why: agreed.outcome.as_ref().err().cloned(),
+        }
+    }
+}
+
+impl Show for AgreedShape {
+    fn text(&self) -> String {
+        match (&self.name, &self.why) {
+            (Some(name), _) => format!("{name} is started"),
+            (None, why) => format!("it was not started: {}", printable(why.as_deref().unwrap_or_default())),
         }
     }
 }

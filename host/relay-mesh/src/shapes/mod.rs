@@ -5,6 +5,7 @@
 //! value is left out.
 
 pub(crate) mod agents;
+pub(crate) mod allowances;
 pub(crate) mod asks;
 pub(crate) mod carried;
 pub(crate) mod cleanup;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use mesh::DryRun;
 use mesh::ports::runner::RunEvent;
-use mesh::runs::{Allowance, RunRecord, RunReport, RunStage, Workplace, agent_label};
+use mesh::runs::{RunRecord, RunReport, RunStage, Workplace, agent_label};
 use serde::Serialize;
 use serde_json::Value;
 use view::{Timestamp, dollars};
@@ -307,52 +307,5 @@ impl Show for DeletedRunsShape {
         }];
         lines.extend(self.kept.iter().map(|kept| format!("{} holds work and stays", printable_line(kept))));
         lines.join("\n")
-    }
-}
-
-/// One permission to start runs.
-#[derive(Debug, Serialize)]
-pub(crate) struct AllowanceShape {
-    agent: String,
-    harness: String,
-    reach: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    budget: Option<String>,
-}
-
-impl AllowanceShape {
-    pub(crate) fn of(allowance: &Allowance) -> AllowanceShape {
-        AllowanceShape {
-            agent: allowance.agent.to_string(),
-            harness: allowance.harness.clone(),
-            reach: allowance.reach.as_str(),
-            budget: allowance.budget.map(|budget| budget.to_string()),
-        }
-    }
-}
-
-impl Show for AllowanceShape {
-    fn text(&self) -> String {
-        let budget = self.budget.as_ref().map_or_else(String::new, |budget| format!(", {budget}"));
-        format!("{} may run {} with the reach {}{budget}", self.agent, printable_line(&self.harness), self.reach)
-    }
-}
-
-/// Permissions, and where they are kept.
-#[derive(Debug, Serialize)]
-pub(crate) struct AllowancesShape {
-    allowed: Vec<AllowanceShape>,
-    file: String,
-}
-
-impl AllowancesShape {
-    pub(crate) fn of(allowed: &[Allowance], file: &Path) -> AllowancesShape {
-        AllowancesShape { allowed: allowed.iter().map(AllowanceShape::of).collect(), file: file.display().to_string() }
-    }
-}
-
-impl Show for AllowancesShape {
-    fn text(&self) -> String {
-        self.allowed.iter().map(AllowanceShape::text).collect::<Vec<_>>().join("\n")
     }
 }

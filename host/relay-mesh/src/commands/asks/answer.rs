@@ -7,18 +7,31 @@ use mesh::ports::driver::Answer;
 use mesh::ports::machine::Machine as _;
 
 use crate::context::Context;
+use crate::driven::begin::ensure_host;
+use crate::driven::permission::begin_agreed;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::runs::permission;
 use crate::shapes::asks::AskShape;
+use crate::shapes::driven::AgreedShape;
 
-pub(super) async fn answer(id: &str, words: &str, context: &Context) -> Result<Exit, CommandError> {
+pub(in crate::commands) async fn answer(id: &str, words: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     permission::only_the_user(context, &open, "answer").await?;
     let ask = open.mesh.find_ask(id).await?;
     let answered = open.mesh.answer_ask(ask.id, meant(&ask, words), &via()).await?;
     context.printer.show(&AskShape::of(&answered, open.machine.now()))?;
-    Ok(Exit::Success)
+    let mut exit = Exit::Success;
+    for agreed in begin_agreed(context, &open).await? {
+        if agreed.outcome.is_err() {
+            exit = Exit::Failure;
+        } else {
+            open.mesh.want_driving(true).await?;
+            ensure_host(context, &open).await?;
+        }
+        context.printer.show(&AgreedShape::of(&agreed))?;
+    }
+    Ok(exit)
 }
 
 /// What the user means by the words, given what the question offers.

@@ -1,11 +1,12 @@
 //! `relay-mesh asks`: the questions that wait for the user, and their answers.
 
-mod answer;
+pub(super) mod answer;
 
 use mesh::ports::machine::Machine as _;
 
 use crate::command::CommandSpec;
 use crate::context::Context;
+use crate::driven::host;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::shapes::asks::{AskShape, AsksShape};
@@ -75,6 +76,7 @@ impl CommandSpec for Args {
 
 async fn list(all: bool, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
+    host::look_after(context, &open).await;
     let asks = if all { open.mesh.all_asks().await? } else { open.mesh.asks().await? };
     context.printer.show(&AsksShape::of(&asks, open.machine.now()))?;
     if asks.is_empty() {

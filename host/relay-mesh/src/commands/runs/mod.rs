@@ -1,15 +1,14 @@
 //! `relay-mesh runs`: show runs, follow, stop and apply them, and say which agents may start some.
 
-mod allow;
 mod change;
 mod kept;
 mod look;
 
-use mesh::names::AgentName;
-use mesh::ports::runner::Reach;
-use mesh::runs::{Budget, RunId};
+use mesh::allowances::Starts;
+use mesh::runs::RunId;
 
 use crate::command::CommandSpec;
+use crate::commands::allowing::{self, AllowArgs, DisallowArgs};
 use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
@@ -76,17 +75,13 @@ enum Verb {
         dry_run: bool,
     },
     /// Let an agent start runs of a harness
-    Allow(Allow),
+    #[command(after_help = "Example:\n  relay-mesh runs allow alice codex --reach edit --budget 5/day\n\n\
+        It applies to this machine and this mesh, and is stored in your own settings. An agent cannot give it: it is \
+        refused below a harness and below a run.")]
+    Allow(AllowArgs),
     /// Take such a permission back
     #[command(after_help = "Example:\n  relay-mesh runs disallow alice")]
-    Disallow {
-        /// The agent
-        #[arg(value_name = "AGENT")]
-        agent: AgentName,
-        /// Of this harness alone
-        #[arg(value_name = "HARNESS")]
-        harness: Option<String>,
-    },
+    Disallow(DisallowArgs),
     /// Show which agents may start runs, and the file that says so
     #[command(after_help = "Example:\n  relay-mesh runs allowed")]
     Allowed,
@@ -105,26 +100,6 @@ struct One {
     id: String,
 }
 
-/// Let an agent start runs of a harness
-#[derive(clap::Args, Debug)]
-#[command(after_help = "Example:\n  relay-mesh runs allow alice codex --reach edit --budget 5/day\n\n\
-    It applies to this machine and this mesh, and is stored in your own settings. An agent cannot give it: it is refused \
-    below a harness and below a run.")]
-struct Allow {
-    /// The agent
-    #[arg(value_name = "AGENT")]
-    agent: AgentName,
-    /// The harness that it may run
-    #[arg(value_name = "HARNESS")]
-    harness: String,
-    /// What those runs may change at most
-    #[arg(long, value_name = "REACH", default_value = "look")]
-    reach: Reach,
-    /// How many runs within a day [default: any number]
-    #[arg(long, value_name = "N/day")]
-    budget: Option<Budget>,
-}
-
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         match self.verb {
@@ -136,9 +111,9 @@ impl CommandSpec for Args {
             Verb::Apply { id, finding: None } => change::apply(&id, context).await,
             Verb::Apply { id, finding: Some(finding) } => change::apply_finding(&id, &finding, context),
             Verb::Gc { dry_run } => change::gc(dry_run, context).await,
-            Verb::Allow(wanted) => allow::allow(wanted, context).await,
-            Verb::Disallow { agent, harness } => allow::disallow(&agent, harness.as_deref(), context),
-            Verb::Allowed => allow::allowed(context),
+            Verb::Allow(wanted) => allowing::allow(Starts::Runs, wanted, context).await,
+            Verb::Disallow(wanted) => allowing::disallow(Starts::Runs, &wanted, context),
+            Verb::Allowed => allowing::allowed(Starts::Runs, context),
             Verb::Work { id } => work(id, context).await,
         }
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use mesh::ports::machine::Machine as _;
 
 use crate::context::Context;
-use crate::driven::DrivenFolder;
 use crate::driven::transcript::TranscriptReader;
+use crate::driven::{DrivenFolder, host};
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::Format;
@@ -18,6 +18,7 @@ const LOOK: Duration = Duration::from_millis(100);
 
 pub(super) async fn list(all: bool, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
+    host::look_after(context, &open).await;
     let mut records = if all { open.mesh.ended_driven_agents().await? } else { Vec::new() };
     records.extend(open.mesh.driven_agents().await?);
     records.sort_by_key(|record| record.id);

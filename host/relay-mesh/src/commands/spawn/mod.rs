@@ -1,15 +1,18 @@
 //! `relay-mesh spawn`: start an agent and keep it, list those that were started, and show what one did.
 
+mod approve;
 mod look;
 mod start;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mesh::allowances::Starts;
 use mesh::names::AgentName;
 use mesh::ports::runner::Reach;
 
 use crate::command::CommandSpec;
+use crate::commands::allowing::{self, AllowArgs, DisallowArgs};
 use crate::commands::run::span;
 use crate::context::Context;
 use crate::driven::host;
@@ -102,6 +105,26 @@ enum Verb {
         #[arg(long)]
         follow: bool,
     },
+    /// Let an agent start agents of a harness
+    #[command(after_help = "Example:\n  relay-mesh spawn allow alice codex --reach edit --budget 5/day\n\n\
+        It applies to this machine and this mesh, and is stored in your own settings. An agent that is not allowed asks \
+        you each time: `relay-mesh asks` shows it. An agent cannot give it: it is refused below a harness, below a run \
+        and below a driven agent.")]
+    Allow(AllowArgs),
+    /// Take such a permission back
+    #[command(after_help = "Example:\n  relay-mesh spawn disallow alice")]
+    Disallow(DisallowArgs),
+    /// Show which agents may start agents, and the file that says so
+    #[command(after_help = "Example:\n  relay-mesh spawn allowed")]
+    Allowed,
+    /// Agree to an agent that another one wants
+    #[command(after_help = "Examples:\n  relay-mesh spawn approve\n  relay-mesh spawn approve 01M7ZYH2C87X\n\n\
+        The same as `relay-mesh asks answer ID allow`. Without an ID it agrees to the only one that waits.")]
+    Approve {
+        /// The question's id, or its beginning
+        #[arg(value_name = "ID")]
+        id: Option<String>,
+    },
     /// Drive the agents of the data folder
     #[command(hide = true)]
     Work,
@@ -115,6 +138,10 @@ impl CommandSpec for Args {
             None => start::run(self.start, context).await,
             Some(Verb::List { all }) => look::list(all, context).await,
             Some(Verb::Show { name, follow }) => look::show(&name, follow, context).await,
+            Some(Verb::Allow(wanted)) => allowing::allow(Starts::Agents, wanted, context).await,
+            Some(Verb::Disallow(wanted)) => allowing::disallow(Starts::Agents, &wanted, context),
+            Some(Verb::Allowed) => allowing::allowed(Starts::Agents, context),
+            Some(Verb::Approve { id }) => approve::approve(id.as_deref(), context).await,
             Some(Verb::Work) => {
                 // It fails only if this process already leads a session, which is as good.
                 let _new_session = rustix::process::setsid();

@@ -1,32 +1,38 @@
 //! `relay-mesh spawn HARNESS`: begin an agent.
 
-use mesh::driven::{DrivenLimits, LONGEST_REQUEST, RequestOutcome};
-use mesh::ports::driver::Approvals;
-use mesh::ports::machine::Machine as _;
-use mesh::ports::runner::Extensions;
+use mesh::driven::{LONGEST_REQUEST, RequestOutcome, WantedAgent};
 
 use super::Start;
 use crate::commands::input;
 use crate::context::Context;
-use crate::driven::begin::{self, SpawnRequest, Spawned};
+use crate::driven::begin;
+use crate::driven::permission::{self, Wish};
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::runs::{Place, begin::existing, permission};
-use crate::shapes::driven::SpawnedShape;
+use crate::runs::begin::existing;
+use crate::shapes::driven::{SpawnedShape, WishShape};
 
 pub(super) async fn run(start: Start, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    permission::only_the_user(context, &open, "start agents").await?;
-    open.mesh.want_driving(true).await?;
+    let asker = permission::on_command_line(context, &open).await?;
     let waits = start.wait;
-    let request = request(start, context, open.machine.now())?;
-    if waits && request.text.trim().is_empty() {
+    let wanted = wanted(start, context)?;
+    if waits && wanted.text.trim().is_empty() {
         return Err(CommandError::usage(
             "there is nothing to wait for",
             "`--wait` is for an agent with a first prompt",
         ));
     }
-    let Spawned { record, notes } = begin::begin(context, &open, request).await?;
+    let (record, notes) = match permission::wish(context, &open, &asker, wanted).await? {
+        Wish::Begun(begun) => (begun.record, begun.notes),
+        Wish::Waits(ask) => {
+            context.printer.show(&WishShape::of(&ask))?;
+            context.printer.say("nobody waits: what comes of it is told by mail");
+            return Ok(Exit::Success);
+        }
+    };
+    open.mesh.want_driving(true).await?;
+    let record = begin::started(context, &open, &record).await?;
     for note in &notes {
         context.printer.say(note);
     }
@@ -74,7 +80,7 @@ async fn first_turn(
     Ok((record, false))
 }
 
-fn request(start: Start, context: &Context, now: mesh::ports::machine::Instant) -> Result<SpawnRequest, CommandError> {
+fn wanted(start: Start, context: &Context) -> Result<WantedAgent, CommandError> {
     let Some(harness) = start.harness else {
         return Err(CommandError::usage(
             "the harness is missing",
@@ -90,23 +96,20 @@ fn request(start: Start, context: &Context, now: mesh::ports::machine::Instant) 
         return Err(CommandError::usage("the prompt is too long", "put what is long into a file, and name that"));
     }
     let folder = start.cwd.map_or_else(|| context.workdir.clone(), |cwd| context.workdir.join(cwd));
-    let lives = start.lives.map(|lives| u64::try_from(lives.as_millis()).unwrap_or(u64::MAX));
-    Ok(SpawnRequest {
+    Ok(WantedAgent {
         harness,
         name: start.name,
         text,
         folder: existing(&folder)?,
-        place: if start.worktree { Place::Worktree } else { Place::Here },
+        worktree: start.worktree,
         reach: start.reach,
-        approvals: if start.never_ask { Approvals::Refuse } else { Approvals::Ask },
-        extensions: Extensions::Mesh,
+        never_ask: start.never_ask,
         model: start.model,
         role: start.role,
-        limits: DrivenLimits {
-            until: lives.map(|lives| now.plus(lives)),
-            turns: start.budget_turns,
-            tokens: start.budget_tokens,
-        },
+        turns: start.budget_turns,
+        tokens: start.budget_tokens,
+        lives: start.lives.map(|lives| u64::try_from(lives.as_millis()).unwrap_or(u64::MAX)),
         by: None,
+        parent: None,
     })
 }

@@ -1,11 +1,12 @@
-//! Which agents may start runs. The permissions are in a file beside the user's settings, so a project cannot bring its
-//! own, and each holds for one named mesh, as those of commands do.
+//! Which agents may start runs, and which may start agents. The permissions are in files beside the user's settings, so a
+//! project cannot bring its own, and each holds for one named mesh, as those of commands do.
 
 use std::path::Path;
 
+use mesh::allowances::{Allowance, Budget, Starts};
+use mesh::driven::SpawnBounds;
 use mesh::names::AgentName;
 use mesh::ports::runner::Reach;
-use mesh::runs::{Allowance, Budget};
 use serde::Deserialize;
 
 use super::consents::Meant;
@@ -14,15 +15,20 @@ use super::{ConfigError, Settings};
 use crate::environment::Environment;
 
 /// Relative to the configuration folder.
-const FILE: &str = "relay-mesh/runs.toml";
-const HEAD: &str = "# Which of your agents may start runs, by `relay-mesh runs allow`. Each entry counts for the mesh that it\n\
-                    # names. `depth = 2` above the entries would let a run start runs of its own.\n";
+const RUNS: &str = "relay-mesh/runs.toml";
+const RUNS_HEAD: &str = "# Which of your agents may start runs, by `relay-mesh runs allow`. Each entry counts for the mesh \
+                         that it\n# names. `depth = 2` above the entries would let a run start runs of its own.\n";
+const AGENTS: &str = "relay-mesh/spawn.toml";
+const AGENTS_HEAD: &str = "# Which of your agents may start agents, by `relay-mesh spawn allow`. Each entry counts for the \
+                           mesh that it\n# names. Above the entries may stand how deep started agents may start others \
+                           (`depth = 1`: not at all),\n# how many one agent may have at a time (`each = 4`), and how \
+                           many there may be on this machine (`all = 16`).\n";
 /// A run starts no runs unless the user says otherwise.
 const DEPTH: u32 = 1;
 
 /// The user's permissions for one mesh.
 #[derive(Clone, Debug)]
-pub(crate) struct AllowedRuns {
+pub(crate) struct Allowed {
     file: UserFile,
     mesh: Meant,
 }
@@ -31,6 +37,8 @@ pub(crate) struct AllowedRuns {
 #[serde(deny_unknown_fields)]
 struct File {
     depth: Option<u32>,
+    each: Option<usize>,
+    all: Option<usize>,
     #[serde(default)]
     allow: Vec<Entry>,
 }
@@ -46,10 +54,18 @@ struct Entry {
     mesh: String,
 }
 
-impl AllowedRuns {
+impl Allowed {
     /// The user's file; it need not exist.
-    pub(crate) fn of(settings: &Settings, environment: &Environment) -> Result<AllowedRuns, ConfigError> {
-        Ok(AllowedRuns { file: UserFile::of(FILE, HEAD, environment)?, mesh: Meant::of(settings) })
+    pub(crate) fn to_start(
+        starts: Starts,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<Allowed, ConfigError> {
+        let (file, head) = match starts {
+            Starts::Runs => (RUNS, RUNS_HEAD),
+            Starts::Agents => (AGENTS, AGENTS_HEAD),
+        };
+        Ok(Allowed { file: UserFile::of(file, head, environment)?, mesh: Meant::of(settings) })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -59,6 +75,17 @@ impl AllowedRuns {
     /// How deep runs may start runs.
     pub(crate) fn depth(&self) -> Result<u32, ConfigError> {
         Ok(self.file.parse::<File>(&self.file.text()?)?.depth.unwrap_or(DEPTH))
+    }
+
+    /// How many agents may be started, and how deep.
+    pub(crate) fn bounds(&self) -> Result<SpawnBounds, ConfigError> {
+        let File { depth, each, all, .. } = self.file.parse(&self.file.text()?)?;
+        let usual = SpawnBounds::default();
+        Ok(SpawnBounds {
+            depth: depth.unwrap_or(usual.depth),
+            each: each.unwrap_or(usual.each),
+            all: all.unwrap_or(usual.all),
+        })
     }
 
     pub(crate) fn listed(&self) -> Result<Vec<Allowance>, ConfigError> {
@@ -146,8 +173,8 @@ mod tests {
     #[test]
     fn permissions_are_given_changed_and_taken_back_for_one_mesh() {
         let folder = tempfile::tempdir().expect("a folder");
-        let of = |mesh: &str| AllowedRuns {
-            file: UserFile::at(folder.path().join(FILE), HEAD),
+        let of = |mesh: &str| Allowed {
+            file: UserFile::at(folder.path().join(AGENTS), AGENTS_HEAD),
             mesh: Meant::Servers(mesh.to_owned()),
         };
         let (here, elsewhere) = (of("files:/home/u"), of("nats://b"));
@@ -164,6 +191,10 @@ mod tests {
         assert_eq!(elsewhere.listed().expect("listed"), [allowance("bob codex work")]);
         std::fs::write(here.path(), "depth = 3\n").expect("written");
         assert_eq!(here.depth().expect("a depth"), 3);
+        let bounds = SpawnBounds { depth: 3, ..SpawnBounds::default() };
+        assert_eq!(here.bounds().expect("bounds"), bounds);
+        std::fs::write(here.path(), "each = 2\nall = 3\n").expect("written");
+        assert_eq!(here.bounds().expect("bounds"), SpawnBounds { depth: 1, each: 2, all: 3 });
         std::fs::write(here.path(), "depht = 3\n").expect("written");
         assert!(here.depth().is_err());
     }

@@ -1,0 +1,52 @@
+//! An agent as it is asked for, before there is one.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::record::DrivenId;
+use crate::names::AgentName;
+use crate::ports::runner::Reach;
+
+/// An agent that is to be started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedAgent {
+    /// The harness, also by its short name.
+    pub harness: String,
+    /// Its name; the first that is free of its harness's if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<AgentName>,
+    /// Its first prompt; empty if it only waits for mail.
+    pub text: String,
+    /// The folder to work in: absolute, without symlinks.
+    pub folder: PathBuf,
+    /// In a new git worktree of it.
+    #[serde(default)]
+    pub worktree: bool,
+    /// What it may change.
+    pub reach: Reach,
+    /// What it asks for beyond that is refused, instead of put to the user.
+    #[serde(default)]
+    pub never_ask: bool,
+    /// The model, in the harness's own spelling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What it is there for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// The most turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<u32>,
+    /// The most tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// How long it lives, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lives: Option<u64>,
+    /// The agent that wants it; none if the user does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<AgentName>,
+    /// The driven agent that wants it, or in whose shell it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<DrivenId>,
+}

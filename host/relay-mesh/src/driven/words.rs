@@ -1,0 +1,157 @@
+//! Doing what the final words of a turn ask for: messages, and agents that are wanted or dismissed, under the same consent
+//! as the tools. What could not be done is told to the agent itself.
+
+use std::fs::OpenOptions;
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use mesh::allowances::Asker;
+use mesh::driven::{RequestKind, Said, SpawnAsker, WantedAgent, said, said_in_file};
+use mesh::messages::Draft;
+
+use super::agent::Driving;
+use super::permission::{self, Wish};
+use crate::errors::CommandError;
+use crate::runs::begin::existing;
+
+/// The largest file of an outbox that is read, in bytes.
+const LARGEST: u64 = 256 * 1024;
+/// The longest name of one.
+const LONGEST_NAME: usize = 100;
+
+/// Why something that was asked for is not done.
+#[derive(Debug, thiserror::Error)]
+enum NotDone {
+    #[error("`{0}` is no plain name of a file in your outbox")]
+    NoName(String),
+    #[error("`{name}` of your outbox: {why}")]
+    Unreadable { name: String, why: String },
+}
+
+impl Driving {
+    /// Does what the final words of a turn ask for, each once: `turn` is the same if the turn's end is heard twice.
+    pub(super) async fn carry_out(&self, turn: &str, words: &str) {
+        let mut wrong = Vec::new();
+        for (number, found) in said(words).into_iter().enumerate() {
+            let done = match found {
+                Ok(said) => self.do_said(&format!("said-{turn}-{number}"), said).await,
+                Err(error) => Err(error.to_string()),
+            };
+            wrong.extend(done.err());
+        }
+        if wrong.is_empty() {
+            return;
+        }
+        // It is mail of the agent's own, so the loop guard counts it: one that never gets it right ends.
+        let draft = Draft {
+            body: format!("relay-mesh did not do what your final words asked for:\n- {}", wrong.join("\n- ")),
+            subject: Some("not done".to_owned()),
+            idempotency_key: Some(format!("not-done-{turn}")),
+            ..Draft::default()
+        };
+        self.send(&self.name, draft).await;
+    }
+
+    async fn do_said(&self, key: &str, said: Said) -> Result<(), String> {
+        match said {
+            Said::Message { to, text } => {
+                let draft = Draft { body: text, idempotency_key: Some(key.to_owned()), ..Draft::default() };
+                let sent = self.host.open.mesh.send(&self.principal, std::slice::from_ref(&to), draft).await;
+                sent.map(drop).map_err(|error| format!("to `{to}`: {}", mesh::reasons(&error)))
+            }
+            Said::File(name) => {
+                let text = read(&self.folder.outbox(), &name).map_err(|error| error.to_string())?;
+                match said_in_file(&text).map_err(|error| format!("`{name}`, {error}"))? {
+                    Said::File(_) => Err(format!("`{name}`: a file names no other file")),
+                    said => Box::pin(self.do_said(key, said)).await,
+                }
+            }
+            Said::Spawn(wanted) => {
+                let name = wanted.name.as_ref().map(ToString::to_string).unwrap_or_default();
+                self.wishes(*wanted).await.map_err(|error| format!("spawn {name}: {}", told(&error)))
+            }
+            Said::Release(name) => {
+                self.releases(&name).await.map_err(|error| format!("release {name}: {}", told(&error)))
+            }
+        }
+    }
+
+    fn asker(&self) -> SpawnAsker {
+        let harness = self.record.harness.clone();
+        let asker = Asker::Session { harness, agent: Some(self.name.clone()) };
+        SpawnAsker { asker, parent: Some(self.record.clone()), run: None }
+    }
+
+    async fn wishes(&self, wanted: WantedAgent) -> Result<(), CommandError> {
+        let folder = existing(&self.record.agent.folder.join(&wanted.folder))?;
+        let wanted = WantedAgent { folder, ..wanted };
+        // This process drives it as well, so nothing has to be started.
+        match permission::wish(&self.host.context, &self.host.open, &self.asker(), wanted).await? {
+            Wish::Begun(_) | Wish::Waits(_) => Ok(()),
+        }
+    }
+
+    async fn releases(&self, name: &str) -> Result<(), CommandError> {
+        let by = permission::may_dismiss(&self.host.open, &self.asker(), name).await?;
+        let wish = RequestKind::Dismiss { summary: false };
+        self.host.open.mesh.ask_driven(name, wish, Some(&by)).await?;
+        Ok(())
+    }
+}
+
+fn told(error: &CommandError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{} ({hint})", mesh::reasons(error)),
+        None => mesh::reasons(error),
+    }
+}
+
+/// A file of an outbox: a plain name, no link, a regular file of one name, not too large.
+fn read(outbox: &Path, name: &str) -> Result<String, NotDone> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > LONGEST_NAME || name.starts_with('.') || !name.chars().all(is_plain) {
+        return Err(NotDone::NoName(name.chars().take(LONGEST_NAME).collect()));
+    }
+    let failed = |why: String| NotDone::Unreadable { name: name.to_owned(), why };
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(outbox.join(name));
+    let file = file.map_err(|error| failed(error.to_string()))?;
+    let about = file.metadata().map_err(|error| failed(error.to_string()))?;
+    if !about.is_file() || about.nlink() != 1 {
+        return Err(failed("it is no regular file of its own".to_owned()));
+    }
+    if about.len() > LARGEST {
+        return Err(failed(format!("it has {} bytes, and {LARGEST} are the most", about.len())));
+    }
+    let mut text = String::new();
+    file.take(LARGEST).read_to_string(&mut text).map_err(|error| failed(error.to_string()))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_files_of_the_outbox_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (outbox, outside) = (folder.path().join("outbox"), folder.path().join("secret"));
+        std::fs::create_dir(&outbox).expect("made");
+        std::fs::write(&outside, "TO: bob\n\nkey").expect("written");
+        std::fs::write(outbox.join("plan"), "TO: bob\n\nhi").expect("written");
+        std::fs::write(outbox.join("large"), "x".repeat(LARGEST as usize + 1)).expect("written");
+        std::os::unix::fs::symlink(&outside, outbox.join("link")).expect("linked");
+        std::fs::hard_link(&outside, outbox.join("twin")).expect("linked");
+        std::fs::create_dir(outbox.join("sub")).expect("made");
+        rustix::fs::mknodat(rustix::fs::CWD, outbox.join("pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0)
+            .expect("made");
+        assert_eq!(read(&outbox, "plan").expect("read"), "TO: bob\n\nhi");
+        let refused =
+            ["../secret", "/etc/passwd", ".", "..", "", "a/b", "link", "twin", "sub", "pipe", "large", "none"];
+        for name in refused {
+            assert!(read(&outbox, name).is_err(), "{name}");
+        }
+    }
+}
