@@ -185,6 +185,8 @@ commands! {
     Runs(runs::Args),
     /// Start an agent that you and others talk with
     Spawn(spawn::Args),
+    /// See what an agent that you started does, and talk with it
+    Attach(attach::Args),
     /// Tell an agent that you started something
     Steer(steer::Args),
     /// Stop the turn of an agent that you started

@@ -6,6 +6,7 @@ pub(crate) mod agents;
 mod allowing;
 pub(crate) mod ask;
 pub(crate) mod asks;
+pub(crate) mod attach;
 pub(crate) mod cmd;
 pub(crate) mod completions;
 pub(crate) mod config;
