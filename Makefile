@@ -11,11 +11,11 @@ MUSL := $(shell uname -m)-unknown-linux-musl
 export CC_$(subst -,_,$(MUSL)) := cc
 export CFLAGS_$(subst -,_,$(MUSL)) := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1
 
-# What the runs of the real clients have proven is noted here, for the wake table and the table of kills.
+# What the runs of the real clients have proven is noted here, for the wake table and the tables of kills and of driven agents.
 export RELAY_OBSERVATIONS := $(CURDIR)/tests/.observations
-CLIENTS := --workspace --test claude_code --test clients --test codex --test codex_terminals --test kills --test opencode --test sessions
+CLIENTS := --workspace --test claude_code --test clients --test codex --test codex_terminals --test kills --test opencode --test sessions --test spawning
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
-WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test kill_table --run-ignored only
+WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test seen_tables --run-ignored only
 
 .PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex setup toolchain fresh-machine
 

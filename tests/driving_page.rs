@@ -4,9 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use test_support::{
-    Answer, Model, Program, Script, Stage, environment_to_start, isolated, wait_or_show,
-};
+use test_support::{Answer, Model, Program, Script, Stage, environment_to_start, isolated, wait_or_show};
 
 /// The lines for a shell of the part about two agents.
 fn lines() -> Vec<String> {
@@ -89,7 +87,10 @@ fn two_agents_review_each_other_as_the_page_says() {
             printed.push((line.clone(), run(&line)));
         }
         let of = |part: &str| printed.iter().find(|(line, _)| line.contains(part)).map(|(_, text)| text.as_str());
-        assert!(of("spawn list").is_some_and(|text| text.contains("builder") && text.contains("checker")), "{printed:?}");
+        assert!(
+            of("spawn list").is_some_and(|text| text.contains("builder") && text.contains("checker")),
+            "{printed:?}"
+        );
         assert!(of("relay-mesh asks").is_some_and(|text| text.contains("commit -qm greet")), "{printed:?}");
         assert!(of("attach").is_some_and(|text| text.contains("you: that will do")), "{printed:?}");
         assert!(of("--summary").is_some_and(|text| text.contains("written and reviewed")), "{printed:?}");

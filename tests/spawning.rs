@@ -5,8 +5,144 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use test_support::{
-    REPEATED, Script, Spawning, Victim, isolated, presence_of, send_with, unread, wait_for, wait_or_show,
+    Answer, REPEATED, Script, Spawning, Victim, drive_observed, isolated, presence_of, send_with, unread, wait_for,
+    wait_or_show,
 };
+
+/// A call of a harness's shell.
+fn shell(harness: &str, command: &str) -> Answer {
+    let (tool, input) = match harness {
+        "codex" => ("exec_command", json!({"cmd": command, "yield_time_ms": 200_000})),
+        "claude-code" => ("Bash", json!({"command": command, "description": "It waits"})),
+        "opencode" => ("bash", json!({"command": command, "description": "It waits"})),
+        _ => ("run_shell_command", json!({"command": command})),
+    };
+    Answer::Call { tool: tool.to_owned(), input }
+}
+
+/// The same, beyond what its sandbox allows where it has one.
+fn beyond(harness: &str, command: &str) -> Answer {
+    match shell(harness, command) {
+        Answer::Call { tool, mut input } if harness == "codex" => {
+            input["sandbox_permissions"] = json!("require_escalated");
+            input["justification"] = json!("to try it");
+            Answer::Call { tool, input }
+        }
+        other => other,
+    }
+}
+
+/// What a harness can while its agent is driven, as its run shows it: for the table in docs/driving.md.
+fn what_it_can(harness: &'static str) {
+    let script = Script::new()
+        .say("Say hello", "Hello.")
+        .answer_with("Sleep shortly", move |_| shell(harness, "sleep 3; echo slept"))
+        .answer_with("Sleep long", move |_| shell(harness, "tail -f /dev/null"))
+        .answer_with("Ask first", move |_| beyond(harness, "touch asked"))
+        .say("join this", "The words came.")
+        .say("are you there", "I am here.")
+        .otherwise(|_| Answer::Say("Done.".to_owned()));
+    let scene = Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), harness, script);
+    let spawned = scene.spawn("helper", &["Say hello", "--wait", "--reach", "work"]);
+    scene.stage.relay_ok(&["register", "alice"]);
+    let id = send_with(&scene.stage, "helper", "for your records", &["--from", "alice"]);
+    let answered = || (scene.status(&id) == "acknowledged").then_some(());
+    wait_or_show("the mail is answered", answered, || scene.told());
+    let history = scene.ok(&["message", &id]);
+    let statuses = history["recipients"][0]["history"].as_array().expect("a history").iter();
+    let statuses: Vec<&str> = statuses.filter_map(|step| step["status"].as_str()).collect();
+    let receipts = statuses.iter().filter(|status| ["notified", "accepted", "shown"].contains(status));
+    let receipts = receipts.copied().collect::<Vec<_>>().join(", ");
+
+    // Words that come while a command runs.
+    let runs = |command: &str| scene.ours().iter().any(|line| line.contains(command));
+    let question = || scene.ok(&["asks"])["asks"].as_array().and_then(|asks| asks.first().cloned());
+    let answer = |ask: &Value, answer: &str| {
+        let answered = scene.relay(&["asks", "answer", ask["id"].as_str().expect("an id"), answer]);
+        assert_eq!(answered.code, Some(0), "{answered:?}");
+    };
+    // Where it asks for every command, it is allowed.
+    let begins = |prompt: &str, command: &str| {
+        let begun = scene.relay(&["steer", "helper", "--next", prompt]);
+        assert_eq!(begun.code, Some(0), "{begun:?} {}", scene.told());
+        let goes_on = || {
+            if let Some(ask) = question() {
+                answer(&ask, "allow");
+            }
+            runs(command).then_some(())
+        };
+        wait_or_show(command, goes_on, || format!("{:?} {}", scene.ours(), scene.told()));
+    };
+    begins("Sleep shortly", "sleep 3");
+    scene.ok(&["steer", "helper", "join this"]);
+    let has = |words: &str| {
+        wait_or_show(words, || scene.told().contains(words).then_some(()), || scene.told());
+    };
+    has("The words came.");
+    let told = scene.told();
+    let since = told.rsplit_once("Sleep shortly").map_or("", |(_, rest)| rest);
+    let until = since.split_once("The words came.").map_or("", |(before, _)| before);
+    let turns = until.matches("\"event\":\"turn-started\"").count();
+    let steer = if turns <= 1 { "in that turn" } else { "in the next turn" };
+
+    let idle = || (presence_of(&scene.stage, "helper").as_deref() == Some("idle")).then_some(());
+    wait_or_show("it is idle", idle, || scene.told());
+    begins("Sleep long", "tail -f /dev/null");
+    scene.ok(&["interrupt", "helper"]);
+    wait_or_show("the command ends", || (!runs("tail -f /dev/null")).then_some(()), || format!("{:?}", scene.ours()));
+    wait_or_show("it is idle", idle, || scene.told());
+    assert_eq!(scene.relay(&["down"]).code, Some(0));
+    scene.ok(&["steer", "helper", "--next", "are you there"]);
+    has("I am here.");
+    let resumes = if scene.told().contains("\"resumed\":true") { "its session goes on" } else { "a new session" };
+    wait_or_show("it is idle", idle, || scene.told());
+
+    let begun = scene.relay(&["steer", "helper", "--next", "Ask first"]);
+    assert_eq!(begun.code, Some(0), "{begun:?} {}", scene.told());
+    let is_done = || scene.told().rsplit("Ask first").next().is_some_and(|rest| rest.contains("\"turn-ended\""));
+    let asked =
+        wait_or_show("a question, or the end", || question().map(Some).or(is_done().then_some(None)), || scene.told());
+    if let Some(ask) = &asked {
+        assert!(ask.to_string().contains("touch asked"), "the whole command: {ask}");
+        answer(ask, "refuse");
+        wait_or_show("the turn ends", || is_done().then_some(()), || scene.told());
+    }
+    scene.ok(&["dismiss", "helper"]);
+    scene.nothing_is_left();
+    let connection = spawned["connection"].as_str().unwrap_or_default();
+    drive_observed(
+        &scene.stage,
+        harness,
+        &json!({
+            "connection": connection,
+            "receipts": receipts,
+            "steer": steer,
+            "interrupt": "ends the turn and its command",
+            "asks": if asked.is_some() { "yes" } else { "no" },
+            "resumes": resumes,
+        }),
+    );
+}
+
+#[test]
+fn what_codex_can() {
+    isolated(|| what_it_can("codex"));
+}
+
+#[test]
+fn what_claude_code_can() {
+    isolated(|| what_it_can("claude-code"));
+}
+
+#[test]
+fn what_opencode_can() {
+    isolated(|| what_it_can("opencode"));
+}
+
+#[test]
+fn what_gemini_cli_can() {
+    isolated(|| what_it_can("gemini-cli"));
+}
 
 /// Its user's prompt, mail of another agent and the reply to it, a further word of its user, and its end.
 fn an_agent_from_its_first_prompt_to_its_end(harness: &'static str) {

@@ -49,7 +49,7 @@ pub use mcp_stdio::StdioClient;
 pub use model::{Answer, Behaviour, Dialect, Ears, Heard, Model, Script};
 pub use nats_server::NatsServer;
 pub use network::Machine;
-pub use observations::{Ability, OBSERVATIONS, observed};
+pub use observations::{Ability, OBSERVATIONS, drive_observed, observed};
 pub use official::{Official, Reach, Sdk};
 pub use opencode::{OpenCode, Served};
 pub use place::Place;

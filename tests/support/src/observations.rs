@@ -6,7 +6,11 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use crate::claude_code::ClaudeCode;
 use crate::client::Client;
+use crate::codex::Codex;
+use crate::gemini::Gemini;
+use crate::opencode::OpenCode;
 use crate::stage::Stage;
 
 /// The variable that names the file of observations.
@@ -65,6 +69,22 @@ impl Ability {
 pub fn observed(stage: &Stage, client: Client, ability: Ability, by: Option<&str>) {
     let by = by.unwrap_or_else(|| panic!("{}: {} by no means that is known", client.name(), ability.name()));
     note(&json!({"harness": client.name(), "version": client.version(stage), "ability": ability.name(), "by": by}));
+}
+
+/// Records what a driven agent of a harness has shown.
+pub fn drive_observed(stage: &Stage, harness: &str, shown: &Value) {
+    let version = match harness {
+        "claude-code" => ClaudeCode::version(stage),
+        "codex" => Codex::version(stage),
+        "opencode" => OpenCode::version(stage),
+        _ => Gemini::version(stage),
+    };
+    let version = version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let mut row = json!({"harness": harness, "version": version});
+    if let (Some(row), Some(shown)) = (row.as_object_mut(), shown.as_object()) {
+        row.extend(shown.clone());
+    }
+    note(&json!({"drive": row}));
 }
 
 /// Appends a line to the file of observations, if there is one.

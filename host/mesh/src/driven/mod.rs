@@ -20,5 +20,5 @@ pub use record::{DrivenEnd, DrivenId, DrivenLimits, DrivenRecord, DrivenStage, O
 pub use registry::{DrivenError, RequestError};
 pub use request::{LONGEST_REQUEST, MOST_REQUESTS, Request, RequestKind, RequestOutcome};
 pub use said::{MOST_SAID, Malformed, Said, said, said_in_file};
-pub use turn::{Turn, guidance};
+pub use turn::{Turn, after_another_session, guidance};
 pub use wanted::WantedAgent;

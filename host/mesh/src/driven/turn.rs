@@ -82,6 +82,18 @@ pub fn guidance(name: &AgentName, by: Option<&AgentName>, role: Option<&str>) ->
     text
 }
 
+/// What begins the part of the guidance that tells of an earlier session.
+const EARLIER: &str = "\n\nYour earlier session could not be continued";
+
+/// What an agent is told for a session that takes the place of one that cannot be continued.
+pub fn after_another_session(guidance: &str, last_words: Option<&str>) -> String {
+    let whole = guidance.split_once(EARLIER).map_or(guidance, |(before, _)| before);
+    match last_words {
+        Some(words) => format!("{whole}{EARLIER}. What you said last in it:\n\n{words}"),
+        None => format!("{whole}{EARLIER}."),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +134,17 @@ mod tests {
         check(&[(1, "alice")], Some(("alice", 1)));
         check(&[(1, "alice"), (2, "alice")], Some(("alice", 2)));
         check(&[(1, "alice"), (2, "bob")], None);
+    }
+
+    #[test]
+    fn a_new_session_is_told_of_the_last_one_only() {
+        let first = after_another_session("You are bob.", Some("The tests fail."));
+        assert!(first.starts_with("You are bob.") && first.ends_with("The tests fail."), "{first}");
+        let second = after_another_session(&first, None);
+        assert!(
+            !second.contains("The tests fail.") && second.matches("could not be continued").count() == 1,
+            "{second}"
+        );
     }
 
     #[test]

@@ -78,7 +78,9 @@ impl CommandSpec for Args {
             context.printer.say(WORDS);
         }
         let transcript = TranscriptReader::of(folder.transcript());
-        Attached { context, open: &open, id: record.id, name: self.name, transcript, asked: Vec::new() }.run(&mut stop).await
+        Attached { context, open: &open, id: record.id, name: self.name, transcript, asked: Vec::new() }
+            .run(&mut stop)
+            .await
     }
 }
 

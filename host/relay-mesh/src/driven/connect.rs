@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mesh::driven::GivenContent;
+use mesh::driven::{GivenContent, after_another_session};
 use mesh::ports::driver::{Action, DriverConnection, Prompt};
 use mesh::ports::harness::HarnessError;
 use mesh::sessions::Activity;
@@ -166,10 +166,33 @@ impl Driving {
             })
             .await?;
         }
+        if self.record.session.is_some() && self.rest.failures >= MOST_FAILURES {
+            return self.begin_anew(why).await;
+        }
         if self.rest.failures >= MOST_FAILURES || (self.record.session.is_none() && self.rest.failures > 1) {
             return self.end(&format!("it could not be had: {why}"), false, None).await;
         }
         self.note(Happening::Note { text: format!("it could not be had, and is tried again: {why}") });
+        self.rest_for(FIRST_REST);
+        Ok(Step::On)
+    }
+
+    /// Gives a session up that cannot be continued. A new one is told what was said last; what was given and may have been
+    /// shown comes again, marked so.
+    async fn begin_anew(&mut self, why: &str) -> Result<Step, CommandError> {
+        for given in self.record.given.clone() {
+            let may_be_shown = given.status.is_some();
+            self.back(&given, may_be_shown).await?;
+        }
+        self.rest.failures = 0;
+        let id = self.host.open.mesh.new_uuid();
+        self.change(|record| {
+            record.session = None;
+            record.agent.id.clone_from(&id);
+            record.agent.guidance = after_another_session(&record.agent.guidance, record.last_words.as_deref());
+        })
+        .await?;
+        self.note(Happening::Note { text: format!("its session cannot be continued, and it begins a new one: {why}") });
         self.rest_for(FIRST_REST);
         Ok(Step::On)
     }

@@ -191,7 +191,7 @@ impl Driving {
     }
 
     /// Puts back what the harness did not show. `passed_on` if that is not known: its text may have been read.
-    async fn back(&mut self, given: &Given, passed_on: bool) -> Result<(), CommandError> {
+    pub(super) async fn back(&mut self, given: &Given, passed_on: bool) -> Result<(), CommandError> {
         let id = given.prompt.clone();
         self.leases.remove(&id);
         if let GivenContent::Mail { messages, lease } = &given.content {

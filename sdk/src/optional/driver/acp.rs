@@ -305,12 +305,18 @@ impl Link {
             // What is said at any time: modes, commands, the session's title.
             _ => return,
         };
-        // Only a model that got the prompt says, thinks or does anything.
-        if let Some(turn) = state.turn.as_mut().filter(|turn| !turn.shown) {
+        state.is_shown(session, out);
+        out.events.extend(said.into_iter().map(|event| SessionEvent { session: Some(session.to_owned()), event }));
+    }
+}
+
+impl Session {
+    /// Only a model that got the prompt says, thinks, does or asks anything.
+    fn is_shown(&mut self, session: &str, out: &mut Outbox) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| !turn.shown) {
             turn.shown = true;
             out.say(session, AgentEvent::Prompt((turn.prompt.clone(), PromptStatus::Shown)));
         }
-        out.events.extend(said.into_iter().map(|event| SessionEvent { session: Some(session.to_owned()), event }));
     }
 }
 

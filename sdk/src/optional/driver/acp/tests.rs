@@ -108,11 +108,15 @@ fn a_command_is_shown_from_its_raw_input_and_asked_once() {
     let mut conversation = Conversation::begun();
     conversation.prompt("p", "busy");
     let call = r#"{"toolCallId":"t","title":"List files","kind":"execute","rawInput":{"command":"rm -rf x"}}"#;
-    conversation.asks(call, r#"needs-input asks Operation::Command("rm -rf x")"#);
+    // A model that asks for something got the prompt.
+    conversation.asks(call, r#"p shown needs-input asks Operation::Command("rm -rf x")"#);
     conversation
         .answer(Answer::AllowForSession, r#""id":"p1","result":{"outcome":{"outcome":"selected","optionId":"o"}}"#);
     conversation.answer(Answer::Allow, "nobody waits for this answer any more");
-    conversation.asks(r#"{"title":"rm -rf x"}"#, r#"Operation::Other("rm -rf x")"#);
+    // What is to be allowed is no mere question, and a command may stand in the title alone.
+    conversation.asks(r#"{"title":"rm -rf x"}"#, r#"Operation::Tool(("rm -rf x", "{}"))"#);
+    conversation.answer(Answer::Refuse("no".to_owned()), r#""optionId":"n""#);
+    conversation.asks(r#"{"title":"rm -rf x","kind":"execute"}"#, r#"Operation::Command("rm -rf x")"#);
     conversation.answer(Answer::Fill("{}".to_owned()), "it does not offer this answer");
     conversation.answer(Answer::Refuse("no".to_owned()), r#""optionId":"n""#);
     conversation.asks(r#"{"kind":"edit","locations":[{"path":"/a"}],"rawInput":{}}"#, r#"Operation::Files(["/a"])"#);
@@ -127,7 +131,7 @@ fn an_interrupted_turn_leaves_no_question_open() {
     conversation.asks(r#"{"title":"x"}"#, "asks");
     conversation.act(Action::Interrupt("s".to_owned()), r#"{"outcome":"cancelled"}}} settled"#);
     conversation.answer(Answer::Allow, "nobody waits");
-    conversation.check(r#"{"id":3,"result":{"stopReason":"cancelled"}}"#, "p unknown interrupted");
+    conversation.check(r#"{"id":3,"result":{"stopReason":"cancelled"}}"#, "p answered interrupted");
 }
 
 #[test]
