@@ -16,13 +16,16 @@ pub enum Group {
     Runs,
     /// Asking the user.
     Asks,
+    /// Joining and leaving channels.
+    Channels,
     /// One tool for each harness that runs a task to its end. A call gives the whole result.
     Runners,
 }
 
 impl Group {
     /// The groups that may be added to the core, in the order in which they are written.
-    const FURTHER: [Group; 5] = [Group::Reservations, Group::Commands, Group::Runs, Group::Runners, Group::Asks];
+    const FURTHER: [Group; 6] =
+        [Group::Reservations, Group::Commands, Group::Runs, Group::Runners, Group::Asks, Group::Channels];
 
     /// Its name in settings and on the command line.
     pub fn name(self) -> &'static str {
@@ -33,6 +36,7 @@ impl Group {
             Group::Runs => "runs",
             Group::Runners => "runners",
             Group::Asks => "asks",
+            Group::Channels => "channels",
         }
     }
 
@@ -45,6 +49,7 @@ impl Group {
             Group::Runs => 4,
             Group::Runners => 8,
             Group::Asks => 16,
+            Group::Channels => 32,
         }
     }
 }
@@ -55,7 +60,7 @@ pub struct Profile(u8);
 
 /// Why a list of groups is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a group of tools: core, reservations, commands, runs, runners, asks")]
+#[error("`{0}` is not a group of tools: core, reservations, commands, runs, runners, asks, channels")]
 pub struct UnknownGroup(String);
 
 impl Profile {
@@ -116,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_written_as_it_is_parsed() {
-        assert_eq!(Profile::all().count(), 32);
+        assert_eq!(Profile::all().count(), 64);
         for profile in Profile::all() {
             assert_eq!(profile.to_string().parse(), Ok(profile));
             assert!(profile.shows(Group::Core));

@@ -11,6 +11,7 @@ pub mod commands;
 mod core;
 mod delivery;
 pub mod driven;
+pub mod event_hooks;
 mod mesh;
 pub mod messages;
 pub mod names;
@@ -21,6 +22,7 @@ pub mod runs;
 pub mod sessions;
 pub mod storage;
 mod topology;
+pub mod turns;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -15,7 +15,7 @@ use crate::signals::Stop;
 /// Ten years: the reader of a pipe may take its time.
 const PATIENCE: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
-/// Follow events as JSON lines: mail, reservations, commands, agents
+/// Follow events as JSON lines: mail, reservations, commands, turns, agents
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh events --subscribe reservations,commands\n  \
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
     topics and agent. Mail is not marked as read. A server sends the same lines on a Unix socket, see docs/events.md.")]
 pub(crate) struct Args {
     /// What to follow [default: everything, mail only with --agent]
-    #[arg(long, value_name = "TOPIC,…", value_enum, value_delimiter = ',')]
+    #[arg(long, visible_alias = "topics", value_name = "TOPIC,…", value_enum, value_delimiter = ',')]
     subscribe: Vec<Topic>,
     /// Whose mail
     #[arg(long, value_name = "AGENT")]

@@ -16,6 +16,7 @@ use crate::config::{Shared, TokenUse, Values};
 use crate::context::Context;
 use crate::driven;
 use crate::errors::{CommandError, StreamError};
+use crate::event_hooks::Carrier;
 use crate::events::{self, Socket};
 use crate::exit::Exit;
 use crate::retention;
@@ -144,6 +145,7 @@ async fn serve(
     let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
     let cleaning = tokio::spawn(retention::daily::keep_cleaning_up(Arc::clone(open), context.settings.clone()));
     let driving = driven::host::keep_going(context, Arc::clone(open), stop.clone());
+    let hooks = Carrier::start(context, Arc::clone(open));
     let runs = ClientRuns::new(context, Arc::clone(open));
     let service = mcp::Service { mesh: Arc::clone(&open.mesh), runs: Some(Arc::new(runs.clone())) };
     let serving = listener.serve(service, stop.clone());
@@ -159,6 +161,7 @@ async fn serve(
     };
     stop.cancel();
     runs.finish().await;
+    hooks.finish().await;
     // What it has not deleted yet is for the next run.
     cleaning.abort();
     if let Err(error) = delivering.await {

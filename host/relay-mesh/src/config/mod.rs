@@ -3,6 +3,7 @@
 
 mod consents;
 pub(crate) mod default_dir;
+mod event_hooks;
 mod file;
 mod mode;
 mod nats;
@@ -24,6 +25,7 @@ use crate::environment::Environment;
 use crate::errors::Explain;
 use crate::exit::Exit;
 pub(crate) use consents::AllowedCommands;
+pub(crate) use event_hooks::{EventHooks, USUAL_TIMEOUT};
 pub(crate) use mode::{SettingsFile, set_edit_mode};
 pub(crate) use nats::{NatsOption, NatsValues};
 pub(crate) use runs::AllowedRuns;

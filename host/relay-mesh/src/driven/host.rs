@@ -16,6 +16,7 @@ use super::{MARK, agent};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
+use crate::event_hooks::Carrier;
 use crate::server::background;
 use crate::signals::Stop;
 
@@ -36,13 +37,13 @@ const NOT_RESUMED: &str = "agents that were started are not resumed";
 /// What every driven agent of this process needs.
 pub(crate) struct Host {
     pub(crate) context: Context,
-    pub(crate) open: Open,
+    pub(crate) open: Arc<Open>,
 }
 
 /// Drives every agent of the data folder until none is left, or until it is asked to stop. Returns at once if another
 /// process does.
 pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), CommandError> {
-    let open = context.open()?;
+    let open = Arc::new(context.open()?);
     let Some(_driving) = open.mesh.hold_driving().await? else { return Ok(()) };
     let host = Arc::new(Host { context: context.at(context.workdir.clone()), open });
     sweep(&host.open).await?;
@@ -53,6 +54,7 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     let all = CancellationToken::new();
     let mut agents: JoinSet<DrivenId> = JoinSet::new();
     let mut driven: BTreeSet<DrivenId> = BTreeSet::new();
+    let hooks = Carrier::start(context, Arc::clone(&host.open));
     loop {
         for record in host.open.mesh.driven_agents().await? {
             if driven.insert(record.id) {
@@ -73,11 +75,12 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
                 Ok(id) => drop(driven.remove(&id)),
                 Err(error) => tracing::error!(%error, "an agent is not driven any more"),
             },
-            () = tokio::time::sleep(LINGERS), if agents.is_empty() => break,
+            () = tokio::time::sleep(LINGERS), if agents.is_empty() => if !hooks.is_busy() { break },
         }
     }
     all.cancel();
     while agents.join_next().await.is_some() {}
+    hooks.finish().await;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod asking;
 pub(crate) mod begin;
 mod connect;
 mod ending;
+mod events;
 pub(crate) mod folder;
 mod frames;
 pub(crate) mod host;

@@ -24,18 +24,22 @@ pub(crate) enum Topic {
     Reservations,
     /// Commands: asked for, taken, ended
     Commands,
+    /// What agents do: turns, items, files, commands of their harnesses, who needs their user, who starts and ends
+    Turns,
     /// Who registers, goes offline, comes back, is adopted, is invited, is woken, is held back, asks the user or is deleted
     Agents,
 }
 
 impl Topic {
-    pub(crate) const ALL: [Topic; 4] = [Topic::Inbox, Topic::Reservations, Topic::Commands, Topic::Agents];
+    pub(crate) const ALL: [Topic; 5] =
+        [Topic::Inbox, Topic::Reservations, Topic::Commands, Topic::Turns, Topic::Agents];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Topic::Inbox => "inbox",
             Topic::Reservations => "reservations",
             Topic::Commands => "commands",
+            Topic::Turns => "turns",
             Topic::Agents => "agents",
         }
     }
@@ -47,6 +51,8 @@ impl Topic {
                 Some(Topic::Reservations)
             }
             "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
+            "turn-started" | "turn-completed" | "turn-failed" | "item-started" | "file-changed" | "shell-command"
+            | "needs-input" | "spawned" | "ended" => Some(Topic::Turns),
             "registered" | "agent-offline" | "agent-online" | "adopted" | "invited" | "woke" | "wake-failed"
             | "held" | "deleted" | "store-replaced" | "asked" | "ask-answered" | "ask-settled" | "paused"
             | "resumed" => Some(Topic::Agents),
@@ -365,6 +371,20 @@ mod tests {
             ),
             (Some(Topic::Commands), &["commanded", "command-waits", "command-run", "command-taken", "command-done"]),
             (
+                Some(Topic::Turns),
+                &[
+                    "turn-started",
+                    "turn-completed",
+                    "turn-failed",
+                    "item-started",
+                    "file-changed",
+                    "shell-command",
+                    "needs-input",
+                    "spawned",
+                    "ended",
+                ],
+            ),
+            (
                 Some(Topic::Agents),
                 &[
                     "registered",
@@ -401,7 +421,7 @@ mod tests {
         check(r#"{"subscribe":["inbox"],"agent":"bob","cursor":"17-4"}"#, "inbox of bob from 17-4");
         check(r#"{"subscribe":["agents"],"cursor":"start","newer":true}"#, "agents of nobody from 0-0");
         check(r#"{"subscribe":["inbox"]}"#, "`inbox` wants an `agent`");
-        check(r#"{"subscribe":["mail"]}"#, "`mail` cannot be followed, only inbox, reservations, commands, agents");
+        check(r#"{"subscribe":["mail"]}"#, "`mail` cannot be followed, only inbox, reservations, commands, turns, agents");
         check(r#"{"subscribe":[]}"#, "must name one or more");
         check(r#"{"subscribe":"inbox"}"#, "was not understood");
         check(r#"{"subscribe":["inbox"],"agent":"Bob!"}"#, "is not a name");

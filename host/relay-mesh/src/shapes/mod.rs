@@ -7,9 +7,11 @@
 pub(crate) mod agents;
 pub(crate) mod asks;
 pub(crate) mod carried;
+pub(crate) mod channels;
 pub(crate) mod cleanup;
 pub(crate) mod commands;
 pub(crate) mod driven;
+pub(crate) mod event_hooks;
 pub(crate) mod events;
 pub(crate) mod guard;
 pub(crate) mod harness_servers;

@@ -1,0 +1,28 @@
+//! What a hook does within the mesh: a message, or a notice to the user.
+
+use super::Occurrence;
+use crate::messages::Draft;
+use crate::messages::send::HookCause;
+use crate::names::AgentName;
+use crate::sessions::Principal;
+use crate::{Mesh, SendError, Sent};
+
+impl Mesh {
+    /// Sends what a hook tells, from the user's own command line. It goes on with the chain of messages that the event's
+    /// agent works on, so that the loop guard ends hooks that keep agents waking each other.
+    pub async fn send_for_hook(
+        &self,
+        hook: &str,
+        event: &Occurrence,
+        to: &str,
+        draft: Draft,
+    ) -> Result<Sent, SendError> {
+        let cause = HookCause { hook: hook.to_owned(), agent: event.cause() };
+        self.send_as_caused(&Principal::of_user(), AgentName::shell(), &[to.to_owned()], draft, Some(cause)).await
+    }
+
+    /// Shows a notice on the user's desktop, if there is one.
+    pub async fn show_notice(&self, title: &str, body: &str) {
+        self.core.desktop.notice(title, body).await;
+    }
+}
