@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-use mesh::messages::channel::{ChannelError, InvalidChannel};
 use mesh::messages::InvalidDraft;
+use mesh::messages::channel::{ChannelError, InvalidChannel};
 use mesh::names::AgentName;
 use mesh::reasons;
 use mesh::reservations::repository::PlaceError;

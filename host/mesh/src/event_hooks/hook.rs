@@ -292,7 +292,8 @@ mod tests {
         check(&hook("file-changed", None, None, Some("src/*")), &changed("/work/src/a/b.rs"), false);
         check(&hook("file-changed", None, None, Some("src/**")), &changed("/work/src/a/b.rs"), true);
         check(&hook("file-changed", None, None, Some("/etc/**")), &changed("/etc/passwd"), true);
-        let ran = |command: &str| event("shell-command", 100, serde_json::json!({"agent": "alice", "command": command}));
+        let ran =
+            |command: &str| event("shell-command", 100, serde_json::json!({"agent": "alice", "command": command}));
         check(&hook("command-run", None, None, Some("*rm -rf*")), &ran("cd /tmp && rm -rf x\nls"), true);
         check(&hook("command-run", None, None, Some("rm*")), &ran("ls"), false);
         // The mesh's own commands are another thing.

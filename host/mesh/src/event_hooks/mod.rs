@@ -16,5 +16,5 @@ pub use hook::{EventHook, HookAction, HookMatch, HookTrigger, InvalidMatch, Occu
 pub use invocation::{
     Attempt, DEAD_KEPT, FINISHED_KEPT, Invocation, InvocationStage, MOST_TRIES, next_stage, retry_after,
 };
-pub use store::HookReader;
 pub use rate::{MOST_PER_MINUTE, MOST_WAITING, RateLimit};
+pub use store::HookReader;

@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn a_channel_is_a_hash_and_a_name() {
-        for (text, expected) in [("#audit", "#audit"), ("audit", "#audit"), ("#codex", "#codex"), ("#shell", "#shell")] {
+        for (text, expected) in [("#audit", "#audit"), ("audit", "#audit"), ("#codex", "#codex"), ("#shell", "#shell")]
+        {
             assert_eq!(text.parse::<ChannelName>().map(|name| name.to_string()).as_deref(), Ok(expected));
         }
         for text in ["", "#", "#Audit", "##a", "#a b", "#a@b", "#-a"] {

@@ -517,7 +517,8 @@ async fn remember_sent(core: &Core, message: &Message, sent: &Sent, cause: Optio
         sent.recipients.iter().filter(|recipient| !recipient.duplicate).map(|recipient| &recipient.to).collect();
     if !anew.is_empty() {
         let hook = cause.map(|cause| cause.hook.as_str());
-        let event = SentEvent { id: sent.id, from: &message.from, to: &anew, event: "sent", at: core.machine.now(), hook };
+        let event =
+            SentEvent { id: sent.id, from: &message.from, to: &anew, event: "sent", at: core.machine.now(), hook };
         core.event_log.note_line(event.event, &event).await;
     }
 }

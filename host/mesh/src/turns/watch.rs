@@ -64,7 +64,11 @@ impl TurnWatch {
 
     fn admits(&mut self) -> bool {
         let admitted = self.told < MOST_IN_TURN;
-        if admitted { self.told += 1 } else { self.left_out += 1 }
+        if admitted {
+            self.told += 1
+        } else {
+            self.left_out += 1
+        }
         admitted
     }
 }

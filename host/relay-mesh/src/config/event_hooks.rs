@@ -200,8 +200,14 @@ mod tests {
             ("match = \"[a\"\nnotify = true\n", "no pattern"),
             ("whatever = 1\n", "unknown field"),
         ] {
-            let entry = format!("{ENTRY}\nid = \"x\"\non = \"ended\"\nsince = \"2026-01-01T00:00:00Z\"\nmesh = \"files:/home/u\"\n");
-            let wrong = if wrong.starts_with("notify") { format!("{entry}tell = \"a\"\n{wrong}") } else { format!("{entry}{wrong}") };
+            let entry = format!(
+                "{ENTRY}\nid = \"x\"\non = \"ended\"\nsince = \"2026-01-01T00:00:00Z\"\nmesh = \"files:/home/u\"\n"
+            );
+            let wrong = if wrong.starts_with("notify") {
+                format!("{entry}tell = \"a\"\n{wrong}")
+            } else {
+                format!("{entry}{wrong}")
+            };
             std::fs::write(here.path(), format!("{text}\n{wrong}")).expect("written");
             let error = here.listed().expect_err("wrong").to_string();
             assert!(error.contains(expected), "{error}");

@@ -63,7 +63,8 @@ mod tests {
             succeeded,
             detail: None,
         };
-        let asks = Happening::Asks { question: "1".to_owned(), operation: Operation::Command("ls".to_owned()), reason: None };
+        let asks =
+            Happening::Asks { question: "1".to_owned(), operation: Operation::Command("ls".to_owned()), reason: None };
         let opened = |resumed| Happening::Opened { session: "s".to_owned(), resumed };
         assert_eq!(kinds(opened(false)), "spawned");
         assert_eq!(kinds(opened(true)), "", "it goes on");

@@ -167,6 +167,6 @@ mod tests {
         check("hooks:\n  codex:\n    on_file_change:\n      - command: sh -c 'x ${file}'\n", 4, "second shell");
         check("hooks:\n  codex:\n    on_file_change:\n      - webhook: http://example.org\n", 4, "in the clear");
         check("agents: {}\n", 1, "agents");
-        check("hooks: [\n", 2, "");
+        check("hooks: [\n", 1, "mapping");
     }
 }

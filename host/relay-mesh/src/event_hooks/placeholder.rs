@@ -23,7 +23,9 @@ enum Quotes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unsafe {
     /// The shell reads the value once more.
-    #[error("it gives an event's value to a second shell, which would read it as a command: use `\"$RELAY_FILE\"` there")]
+    #[error(
+        "it gives an event's value to a second shell, which would read it as a command: use `\"$RELAY_FILE\"` there"
+    )]
     ReadTwice,
 }
 

@@ -421,7 +421,10 @@ mod tests {
         check(r#"{"subscribe":["inbox"],"agent":"bob","cursor":"17-4"}"#, "inbox of bob from 17-4");
         check(r#"{"subscribe":["agents"],"cursor":"start","newer":true}"#, "agents of nobody from 0-0");
         check(r#"{"subscribe":["inbox"]}"#, "`inbox` wants an `agent`");
-        check(r#"{"subscribe":["mail"]}"#, "`mail` cannot be followed, only inbox, reservations, commands, turns, agents");
+        check(
+            r#"{"subscribe":["mail"]}"#,
+            "`mail` cannot be followed, only inbox, reservations, commands, turns, agents",
+        );
         check(r#"{"subscribe":[]}"#, "must name one or more");
         check(r#"{"subscribe":"inbox"}"#, "was not understood");
         check(r#"{"subscribe":["inbox"],"agent":"Bob!"}"#, "is not a name");

@@ -157,7 +157,8 @@ fn action(add: &Add) -> Result<HookAction, HookError> {
 }
 
 fn recipient(to: &str) -> Result<(), HookError> {
-    let is_one = if ChannelName::is_meant(to) { to.parse::<ChannelName>().is_ok() } else { to.parse::<AgentName>().is_ok() };
+    let is_one =
+        if ChannelName::is_meant(to) { to.parse::<ChannelName>().is_ok() } else { to.parse::<AgentName>().is_ok() };
     if is_one { Ok(()) } else { Err(HookError::Recipient(to.to_owned())) }
 }
 
