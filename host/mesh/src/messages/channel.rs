@@ -53,13 +53,15 @@ impl FromStr for ChannelName {
     /// With or without its `#`, which a shell takes for a comment.
     fn from_str(text: &str) -> Result<ChannelName, InvalidChannel> {
         let name = text.strip_prefix('#').unwrap_or(text);
+        let name = name.to_ascii_lowercase();
         let is_name = match name.parse::<AgentName>() {
             Ok(agent) => agent.team().is_none(),
+            // No agent has such a name, and a channel is none.
             Err(InvalidName::Reserved(_) | InvalidName::Misleading(_)) => true,
             Err(InvalidName::Alphabet(_) | InvalidName::TooLong(_)) => false,
         };
         if is_name {
-            return Ok(ChannelName(name.to_owned()));
+            return Ok(ChannelName(name));
         }
         Err(InvalidChannel(text.chars().filter(|c| !c.is_control()).take(80).collect()))
     }
@@ -196,11 +198,16 @@ mod tests {
 
     #[test]
     fn a_channel_is_a_hash_and_a_name() {
-        for (text, expected) in [("#audit", "#audit"), ("audit", "#audit"), ("#codex", "#codex"), ("#shell", "#shell")]
-        {
+        for (text, expected) in [
+            ("#audit", "#audit"),
+            ("audit", "#audit"),
+            ("#codex", "#codex"),
+            ("#Audit", "#audit"),
+            ("#shell", "#shell"),
+        ] {
             assert_eq!(text.parse::<ChannelName>().map(|name| name.to_string()).as_deref(), Ok(expected));
         }
-        for text in ["", "#", "#Audit", "##a", "#a b", "#a@b", "#-a"] {
+        for text in ["", "#", "##a", "#a b", "#a@b", "#-a"] {
             assert!(text.parse::<ChannelName>().is_err(), "{text}");
         }
     }

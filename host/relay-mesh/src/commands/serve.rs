@@ -141,7 +141,9 @@ async fn serve(
     asked: &mut Stop,
 ) -> Result<(), ServerError> {
     let stop = CancellationToken::new();
-    let telling = events.map(|socket| tokio::spawn(events::serve(Arc::clone(&open.mesh), socket, stop.clone())));
+    let deltas = Socket::path_of_deltas(&context.settings.dir.value, &context.environment).ok();
+    let telling =
+        events.map(|socket| tokio::spawn(events::serve(Arc::clone(&open.mesh), socket, deltas.clone(), stop.clone())));
     let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
     let cleaning = tokio::spawn(retention::daily::keep_cleaning_up(Arc::clone(open), context.settings.clone()));
     let driving = driven::host::keep_going(context, Arc::clone(open), stop.clone());

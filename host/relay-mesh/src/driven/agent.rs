@@ -387,10 +387,12 @@ impl Driving {
             }
             DriverEvent::TurnEnded(_, end) => self.turn_ended(end).await,
             DriverEvent::Piece(text) => {
+                self.host.deltas.say(self.host.open.machine.now(), &self.name, "delta", &text);
                 self.turn.get_or_insert_with(RunningTurn::of_somebody).turn.piece(&text);
                 Ok(())
             }
             DriverEvent::Said(text) => {
+                self.host.deltas.say(self.host.open.machine.now(), &self.name, "said", &text);
                 self.turn.get_or_insert_with(RunningTurn::of_somebody).turn.said(&text);
                 self.note(Happening::Said { text });
                 Ok(())

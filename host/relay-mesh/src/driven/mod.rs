@@ -9,6 +9,7 @@ mod agent;
 pub(crate) mod asking;
 pub(crate) mod begin;
 mod connect;
+mod deltas;
 mod ending;
 mod events;
 pub(crate) mod folder;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Position;
 
+use super::deltas::DeltaLine;
 use crate::errors::{Explain, WHO_IS_HERE};
 use crate::exit::Exit;
 use crate::shapes::events::details;
@@ -26,13 +27,15 @@ pub(crate) enum Topic {
     Commands,
     /// What agents do: turns, items, files, commands of their harnesses, who needs their user, who starts and ends
     Turns,
+    /// What driven agents say, while they say it; kept nowhere
+    Deltas,
     /// Who registers, goes offline, comes back, is adopted, is invited, is woken, is held back, asks the user or is deleted
     Agents,
 }
 
 impl Topic {
-    pub(crate) const ALL: [Topic; 5] =
-        [Topic::Inbox, Topic::Reservations, Topic::Commands, Topic::Turns, Topic::Agents];
+    pub(crate) const ALL: [Topic; 6] =
+        [Topic::Inbox, Topic::Reservations, Topic::Commands, Topic::Turns, Topic::Agents, Topic::Deltas];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -41,6 +44,7 @@ impl Topic {
             Topic::Commands => "commands",
             Topic::Turns => "turns",
             Topic::Agents => "agents",
+            Topic::Deltas => "deltas",
         }
     }
 
@@ -213,6 +217,11 @@ impl Subscription {
         }
     }
 
+    /// Whether something of it is in the event log.
+    pub(crate) fn is_of_event_log(&self) -> bool {
+        self.topics.iter().any(|topic| !matches!(topic, Topic::Inbox | Topic::Deltas))
+    }
+
     pub(crate) fn inbox(&self) -> Option<&AgentName> {
         self.agent.as_ref().filter(|_| self.topics.contains(&Topic::Inbox))
     }
@@ -280,6 +289,8 @@ pub(crate) enum EventLine {
         /// The position after it.
         cursor: String,
     },
+    /// What a driven agent says.
+    Delta(DeltaLine),
     /// No event; the server is still there.
     Alive {
         /// Always `alive`.
@@ -423,7 +434,7 @@ mod tests {
         check(r#"{"subscribe":["inbox"]}"#, "`inbox` wants an `agent`");
         check(
             r#"{"subscribe":["mail"]}"#,
-            "`mail` cannot be followed, only inbox, reservations, commands, turns, agents",
+            "`mail` cannot be followed, only inbox, reservations, commands, turns, agents, deltas",
         );
         check(r#"{"subscribe":[]}"#, "must name one or more");
         check(r#"{"subscribe":"inbox"}"#, "was not understood");
