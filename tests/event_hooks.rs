@@ -11,7 +11,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use test_support::{
-    Codex, Host, Model, Outcome, Running, Script, Spawning, Stage, isolated, send_with, unread, wait_for, wait_or_show,
+    Codex, Host, Model, Outcome, Place, Running, Script, Spawning, Stage, isolated, send_with, unread, wait_for,
+    wait_or_show,
 };
 
 fn stage() -> Stage {
@@ -50,10 +51,13 @@ fn check(outcome: &Outcome, code: i32, expected: &str) {
     assert!(outcome.stderr.contains(expected), "{expected}: {outcome:?}");
 }
 
+/// The head and the body of a request.
+type Request = (String, Vec<u8>);
+
 /// A server for webhooks that answers as it is told to, one request after the other.
 struct Webhook {
     url: String,
-    heard: Arc<Mutex<Vec<(String, Vec<u8>)>>>,
+    heard: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Webhook {
@@ -81,13 +85,13 @@ impl Webhook {
         Webhook { url, heard }
     }
 
-    fn heard(&self) -> Vec<(String, Vec<u8>)> {
+    fn heard(&self) -> Vec<Request> {
         self.heard.lock().expect("nothing panics here").clone()
     }
 }
 
-/// The head and the body of a request.
-fn request(stream: &mut TcpStream) -> (String, Vec<u8>) {
+/// Reads a request.
+fn request(stream: &mut TcpStream) -> Request {
     let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
     loop {
         let read = stream.read(&mut part).expect("it writes");
@@ -284,6 +288,24 @@ fn channels_are_joined_listed_and_written_to() {
         listed["channels"],
         json!([{"name": "#audit", "members": ["alice"]}, {"name": "#build", "members": ["carol"]}])
     );
+}
+
+#[test]
+fn machines_share_channels_and_each_carries_out_its_own_hooks() {
+    let place = Place::on_one_server(env!("CARGO_BIN_EXE_relay-mesh"));
+    let (here, there) = (&place.stage, place.another_machine());
+    for (stage, agent) in [(here, "alice"), (&there, "bob")] {
+        stage.relay_ok(&["register", agent]);
+        stage.relay_ok(&["channel", "join", "audit", "--agent", agent]);
+    }
+    let channels = json!([{"name": "#audit", "members": ["alice", "bob"]}]);
+    assert_eq!(json_of(here, &["channel", "list"])["channels"], channels);
+    let (ours, theirs) = (on(here, &["message", "--run", "cat"]), on(&there, &["message", "--run", "cat"]));
+    let _hosts = (Host::start(here), Host::start(&there));
+    send_with(here, "#audit", "hello", &["--from", "alice"]);
+    wait_for_log(&there, &theirs, "done", "\"to\":[\"bob\"]");
+    assert!(unread(&there, "bob")[0].contains("hello"));
+    assert!(log(here, &ours).is_empty(), "a message is its recipients' machine's to act on");
 }
 
 /// Somebody who observes what an agent says: what they have seen.

@@ -229,9 +229,10 @@ pub(crate) fn carrying_hooks() -> Key {
     constant("carrying-hooks")
 }
 
-/// When the user last changed their event hooks.
+/// When the user last changed their event hooks. It is in a folder that is always there and in which hardly anything ever
+/// changes: every process that lives for long watches it, and shall be woken by nothing else.
 pub(crate) fn hooks_changed() -> Key {
-    constant("event-hooks/changed")
+    constant("keys/event-hooks")
 }
 
 /// Up to where the event log was read for them.

@@ -218,6 +218,16 @@ mod tests {
         }
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_never_answers_costs_ten_seconds_and_is_tried_again() {
+        let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let url = format!("http://{}/", server.local_addr().expect("an address"));
+        let began = tokio::time::Instant::now();
+        let attempt = post(&url, None, "h1-0-7", Instant(0), b"{}".to_vec()).await;
+        assert_eq!(attempt, Attempt::TryAgain("it did not answer within 10 s".to_owned()));
+        assert_eq!(began.elapsed(), TIMEOUT);
+    }
+
     #[tokio::test]
     async fn a_server_that_speaks_no_tls_gets_nothing() {
         let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
