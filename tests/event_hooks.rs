@@ -11,8 +11,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use test_support::{
-    Codex, Host, Model, Outcome, Place, Running, Script, Spawning, Stage, isolated, send_with, unread, wait_for,
-    wait_or_show,
+    Codex, Host, Model, Outcome, Place, Running, Script, Spawning, Stage, bodies, isolated, send_with, unread,
+    wait_for, wait_or_show,
 };
 
 fn stage() -> Stage {
@@ -397,15 +397,13 @@ fn an_imported_file_lints_audits_tells_and_alerts() {
         assert!(alert["data"]["text"].as_str().is_some_and(|text| text.contains("echo made")), "{alert}");
         let ask = scene.ok(&["asks"])["asks"][0]["id"].as_str().expect("an id").to_owned();
         check(&scene.relay(&["asks", "answer", &ask, "allow"]), 0, "");
-        let audited = || unread(&scene.stage, "alice").into_iter().find(|body| body.contains("echo made"));
+        let mail = || bodies(&json_of(&scene.stage, &["read", "--agent", "alice", "--peek"]));
+        let audited = || mail().into_iter().find(|body| body.contains("echo made"));
         let audit = wait_or_show("the command is in the audit log", audited, shown);
         assert!(audit.contains("asker: command-run"), "{audit}");
         wait_or_show(
             "the team is told of two turns",
-            || {
-                (unread(&scene.stage, "alice").iter().filter(|body| body.contains("turn-completed")).count() == 2)
-                    .then_some(())
-            },
+            || (mail().iter().filter(|body| body.contains("turn-completed")).count() == 2).then_some(()),
             shown,
         );
         scene.ok(&["dismiss", "asker"]);

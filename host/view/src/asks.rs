@@ -1,7 +1,6 @@
 //! Questions to the user.
 
-use mesh::asks::{Ask, AskKind, AskStage, ConsentFor, answer_text};
-use mesh::ports::driver::Operation;
+use mesh::asks::{Ask, AskKind, AskStage, answer_text};
 use mesh::ports::machine::Instant;
 use serde::Serialize;
 
@@ -85,7 +84,7 @@ impl AskDetail {
                 session: ask.by.session.clone().map(SessionRefView::from),
             },
             kind: kind(&ask.what),
-            what: what(&ask.what),
+            what: ask.what.text(),
             raw: serde_json::to_value(&ask.what).unwrap_or_default()["what"].take(),
             reason: ask.reason.clone(),
             choices: ask.choices.iter().map(choice).collect(),
@@ -104,25 +103,5 @@ fn kind(what: &AskKind) -> &'static str {
         AskKind::Question(_) => "question",
         AskKind::Consent(_) => "consent",
         AskKind::HeldLoop(_) => "held-loop",
-    }
-}
-
-/// What is asked. Commands, tasks and texts are whole.
-fn what(what: &AskKind) -> String {
-    match what {
-        AskKind::Approval(Operation::Command(line)) => format!("run: {line}"),
-        AskKind::Approval(Operation::Files(paths)) => format!("change: {}", paths.join(", ")),
-        AskKind::Approval(Operation::Tool(name, arguments)) => format!("use the tool {name}: {arguments}"),
-        AskKind::Approval(Operation::Other(text)) | AskKind::Question(text) => text.clone(),
-        AskKind::Consent(ConsentFor::Spawn { harness, reach, task }) => {
-            format!("start an agent of {harness} with the reach `{}`: {task}", reach.as_str())
-        }
-        AskKind::Consent(ConsentFor::Run { harness, reach, task }) => {
-            format!("start a run of {harness} with the reach `{}`: {task}", reach.as_str())
-        }
-        AskKind::Consent(ConsentFor::Command { to, line, .. }) => format!("run in the session of {to}: {line}"),
-        AskKind::HeldLoop(held) => {
-            format!("let {} and {} go on: {}", held.from, held.to, held.why)
-        }
     }
 }

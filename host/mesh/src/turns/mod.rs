@@ -9,9 +9,10 @@ mod watch;
 use serde_json::{Value, json};
 
 use crate::Mesh;
+use crate::asks::AskedBy;
 use crate::core::Core;
 use crate::names::AgentName;
-use crate::sessions::SessionRef;
+use crate::sessions::{SessionRef, record};
 
 pub use watch::{MOST_IN_TURN, TurnWatch};
 
@@ -25,7 +26,7 @@ const LONGEST_PATH: usize = 4_096;
 pub struct Actor {
     /// Its agent, if its session has joined.
     pub agent: Option<AgentName>,
-    /// Its session.
+    /// Its session. A question of a script has none: then its id is empty.
     pub session: SessionRef,
     /// The folder that it works in; empty if that is not known.
     pub folder: String,
@@ -139,6 +140,21 @@ impl Mesh {
     }
 }
 
+/// Adds to the event log that somebody has put a question to the user: an agent, its harness, or the mesh for an agent.
+pub(crate) async fn note_need(core: &Core, by: &AskedBy, text: String) {
+    let known = match &by.session {
+        Some(session) => record::session_record(core, session).await.ok().flatten(),
+        None => None,
+    };
+    let nameless = SessionRef { harness: by.harness.clone().unwrap_or_default(), id: String::new() };
+    let actor = Actor {
+        agent: by.agent.clone(),
+        session: by.session.clone().unwrap_or(nameless),
+        folder: known.map(|record| record.workdir).unwrap_or_default(),
+    };
+    note(core, &actor, &TurnEvent::NeedsInput { text: Some(text) }).await;
+}
+
 pub(crate) async fn note(core: &Core, actor: &Actor, event: &TurnEvent) {
     let Some(mut details) = event.fields() else { return };
     if let Some(fields) = details.as_object_mut() {
@@ -146,10 +162,12 @@ pub(crate) async fn note(core: &Core, actor: &Actor, event: &TurnEvent) {
         if let Some(agent) = &actor.agent {
             fields.insert("agent".to_owned(), agent.as_str().into());
         }
-        fields.insert("harness".to_owned(), actor.session.harness.as_str().into());
-        fields.insert("session".to_owned(), actor.session.id.as_str().into());
-        if !actor.folder.is_empty() && actor.folder.len() <= LONGEST_PATH {
-            fields.insert("folder".to_owned(), actor.folder.as_str().into());
+        for (field, value) in
+            [("harness", &actor.session.harness), ("session", &actor.session.id), ("folder", &actor.folder)]
+        {
+            if !value.is_empty() && value.len() <= LONGEST_PATH {
+                fields.insert(field.to_owned(), value.as_str().into());
+            }
         }
         // Hooks are carried out on the machine where something happens.
         if core.topology.has_other_machines() {

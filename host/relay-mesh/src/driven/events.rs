@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mesh::ports::driver::{Operation, TurnEnd};
+use mesh::ports::driver::TurnEnd;
 use mesh::turns::{TurnEvent, TurnWatch};
 
 use super::transcript::Happening;
@@ -21,7 +21,6 @@ pub(super) fn of(what: &Happening, watch: &mut TurnWatch, last: Option<&str>, fo
                 TurnEnd::Failed { why, .. } => TurnEvent::TurnFailed { why: why.clone(), left_out },
             }]
         }
-        Happening::Asks { operation, .. } => vec![TurnEvent::NeedsInput { text: Some(words(operation)) }],
         Happening::Ended { why } => vec![TurnEvent::Ended { why: why.clone() }],
         // The turn was cut off.
         Happening::Gone { why } if watch.is_running() => {
@@ -31,23 +30,18 @@ pub(super) fn of(what: &Happening, watch: &mut TurnWatch, last: Option<&str>, fo
         | Happening::Told { .. }
         | Happening::Said { .. }
         | Happening::Diff { .. }
+        // That the user is asked is told where all questions are.
+        | Happening::Asks { .. }
         | Happening::Settled { .. }
         | Happening::Note { .. }
         | Happening::Gone { .. } => Vec::new(),
     }
 }
 
-/// What an operation is, in one text.
-fn words(operation: &Operation) -> String {
-    match operation {
-        Operation::Command(text) | Operation::Other(text) => text.clone(),
-        Operation::Files(paths) => format!("change {}", paths.join(" ")),
-        Operation::Tool(name, _) => format!("use the tool {name}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use mesh::ports::driver::Operation;
+
     use super::*;
 
     #[test]
@@ -63,15 +57,12 @@ mod tests {
             succeeded,
             detail: None,
         };
-        let asks =
-            Happening::Asks { question: "1".to_owned(), operation: Operation::Command("ls".to_owned()), reason: None };
         let opened = |resumed| Happening::Opened { session: "s".to_owned(), resumed };
         assert_eq!(kinds(opened(false)), "spawned");
         assert_eq!(kinds(opened(true)), "", "it goes on");
         assert_eq!(kinds(Happening::TurnStarted), "turn-started");
         assert_eq!(kinds(item(None)), "item-started");
         assert_eq!(kinds(item(Some(true))), "file-changed");
-        assert_eq!(kinds(asks), "needs-input");
         assert_eq!(kinds(Happening::TurnEnded { end: TurnEnd::Completed }), "turn-completed");
         assert_eq!(kinds(Happening::TurnEnded { end: TurnEnd::Interrupted }), "turn-failed");
         let gone = || Happening::Gone { why: "its program has ended".to_owned() };
