@@ -74,7 +74,14 @@ impl HookTrigger {
         match self {
             HookTrigger::CommandRun => "shell-command",
             HookTrigger::Message => "sent",
-            other => other.as_str(),
+            HookTrigger::TurnStarted
+            | HookTrigger::TurnCompleted
+            | HookTrigger::TurnFailed
+            | HookTrigger::ItemStarted
+            | HookTrigger::FileChanged
+            | HookTrigger::NeedsInput
+            | HookTrigger::Spawned
+            | HookTrigger::Ended => self.as_str(),
         }
     }
 
@@ -172,13 +179,11 @@ impl HookMatch {
     fn fits(&self, trigger: HookTrigger, details: &Map<String, Value>) -> bool {
         let text = |name: &str| details.get(name).and_then(Value::as_str).unwrap_or_default();
         let value = text(trigger.matched_field());
-        match trigger {
-            HookTrigger::FileChanged => {
-                let path = Path::new(value);
-                self.file.is_match(path.strip_prefix(text("folder")).unwrap_or(path)) || self.file.is_match(path)
-            }
-            _ => self.other.is_match(value),
+        if trigger != HookTrigger::FileChanged {
+            return self.other.is_match(value);
         }
+        let path = Path::new(value);
+        self.file.is_match(path.strip_prefix(text("folder")).unwrap_or(path)) || self.file.is_match(path)
     }
 }
 

@@ -107,10 +107,8 @@ impl InvocationStage {
 
     /// Whether it has been over for long enough to be deleted.
     pub(crate) fn is_old(&self, now: Instant) -> bool {
-        let kept = match self {
-            InvocationStage::Failed { .. } => DEAD_KEPT,
-            _ => FINISHED_KEPT,
-        };
+        let has_failed = matches!(self, InvocationStage::Failed { .. });
+        let kept = if has_failed { DEAD_KEPT } else { FINISHED_KEPT };
         self.over_since().is_some_and(|over| now.since(over) > kept)
     }
 }

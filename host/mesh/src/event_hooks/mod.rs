@@ -18,3 +18,4 @@ pub use invocation::{
 };
 pub use rate::{MOST_PER_MINUTE, MOST_WAITING, RateLimit};
 pub use store::HookReader;
+pub(crate) use tell::HookCause;

@@ -171,7 +171,7 @@ async fn skip(core: &Core, hook: &EventHook, event: &Event) -> Result<(), StoreE
         let count = match old.map(|old| old.stage) {
             Some(InvocationStage::Skipped { last: before, .. }) if before >= last => return (Next::Keep, ()),
             Some(InvocationStage::Skipped { count, .. }) => count,
-            _ => 0,
+            Some(_) | None => 0,
         };
         let stage = InvocationStage::Skipped { at, count: count + 1, last };
         (Next::Put(Invocation { stage, ..Invocation::of(id.clone(), &hook.id, hook.on, event) }), ())

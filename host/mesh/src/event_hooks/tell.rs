@@ -1,11 +1,21 @@
 //! What a hook does within the mesh: a message, or a notice to the user.
 
+use serde::{Deserialize, Serialize};
+
 use super::Occurrence;
 use crate::messages::Draft;
-use crate::messages::send::HookCause;
 use crate::names::AgentName;
 use crate::sessions::Principal;
 use crate::{Mesh, SendError, Sent};
+
+/// Why an event hook sends a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HookCause {
+    /// The hook.
+    pub(crate) hook: String,
+    /// Whose chain of messages it goes on with.
+    pub(crate) agent: Option<AgentName>,
+}
 
 impl Mesh {
     /// Sends what a hook tells, from the user's own command line. It goes on with the chain of messages that the event's

@@ -9,12 +9,12 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
-use crate::Mesh;
 use crate::agents::list::{load_agent, names};
 use crate::core::Core;
 use crate::names::{AgentName, InvalidName};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
+use crate::{Mesh, SendError};
 
 /// The most channels of one agent.
 pub const MOST_CHANNELS: usize = 64;
@@ -155,8 +155,18 @@ impl Mesh {
     }
 }
 
-/// The members of a channel.
-pub(crate) async fn members(core: &Core, channel: &ChannelName) -> Result<Vec<AgentName>, StoreError> {
+/// Who gets a message to a channel: its members without the sender.
+pub(crate) async fn recipients(core: &Core, address: &str, sender: &AgentName) -> Result<Vec<AgentName>, SendError> {
+    let channel: ChannelName = address.parse()?;
+    let mut members = members(core, &channel).await?;
+    if members.is_empty() {
+        return Err(SendError::EmptyChannel(channel));
+    }
+    members.retain(|member| member != sender);
+    if members.is_empty() { Err(SendError::NobodyElse) } else { Ok(members) }
+}
+
+async fn members(core: &Core, channel: &ChannelName) -> Result<Vec<AgentName>, StoreError> {
     let mut members = Vec::new();
     for name in names(core).await? {
         if channels_of(core, &name).await?.contains(channel) {

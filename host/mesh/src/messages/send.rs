@@ -12,6 +12,7 @@ use crate::delivery::chain;
 use crate::delivery::loop_guard::next_trace;
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::Ring;
+use crate::event_hooks::HookCause;
 use crate::messages::address;
 use crate::messages::channel::{self, ChannelName, InvalidChannel};
 use crate::messages::idempotency;
@@ -195,15 +196,6 @@ pub(crate) struct Sending {
     pub(crate) cause: Option<HookCause>,
 }
 
-/// Why an event hook sends a message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct HookCause {
-    /// The hook.
-    pub(crate) hook: String,
-    /// Whose chain of messages it goes on with.
-    pub(crate) agent: Option<AgentName>,
-}
-
 /// Whether a message may be in an inbox already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Try {
@@ -261,7 +253,7 @@ impl Mesh {
         let mut recipients = Vec::new();
         for address in to {
             if ChannelName::is_meant(address) {
-                for member in self.members(address, &sending.from).await? {
+                for member in channel::recipients(&self.core, address, &sending.from).await? {
                     if !recipients.contains(&member) {
                         recipients.push(member);
                     }
@@ -274,17 +266,6 @@ impl Mesh {
             }
         }
         self.send_to(sending, &recipients, Reach::Named, Try::First, sent).await
-    }
-
-    /// The members of a channel, without the sender.
-    async fn members(&self, address: &str, sender: &AgentName) -> Result<Vec<AgentName>, SendError> {
-        let channel: ChannelName = address.parse()?;
-        let mut members = channel::members(&self.core, &channel).await?;
-        if members.is_empty() {
-            return Err(SendError::EmptyChannel(channel));
-        }
-        members.retain(|member| member != sender);
-        if members.is_empty() { Err(SendError::NobodyElse) } else { Ok(members) }
     }
 
     /// Sends a message to everyone in an audience.

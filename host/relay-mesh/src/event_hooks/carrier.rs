@@ -220,8 +220,5 @@ impl Work {
 }
 
 fn tries(invocation: &Invocation) -> u32 {
-    match invocation.stage {
-        InvocationStage::Waiting { tries, .. } => tries,
-        _ => 0,
-    }
+    if let InvocationStage::Waiting { tries, .. } = invocation.stage { tries } else { 0 }
 }

@@ -76,16 +76,13 @@ pub(super) fn message(hook: &str, event: &Occurrence) -> String {
 pub(crate) fn sample(on: HookTrigger, at: Instant, folder: &str) -> Occurrence {
     let mut details = Map::new();
     let mut field = |name: &str, value: Value| details.insert(name.to_owned(), value);
-    match on {
-        HookTrigger::Message => {
-            field("from", "shell".into());
-            field("to", json!(["nobody"]));
-        }
-        _ => {
-            field("harness", "test".into());
-            field("session", "test".into());
-            field("folder", folder.into());
-        }
+    if on == HookTrigger::Message {
+        field("from", "shell".into());
+        field("to", json!(["nobody"]));
+    } else {
+        field("harness", "test".into());
+        field("session", "test".into());
+        field("folder", folder.into());
     }
     match on {
         HookTrigger::FileChanged => drop(field("path", format!("{folder}/test").into())),

@@ -79,7 +79,10 @@ impl Queue {
                 let too_many = finished.len().saturating_sub(MOST_FINISHED);
                 finished.drain(..too_many).collect()
             }
-            _ => Vec::new(),
+            InvocationStage::Started { .. }
+            | InvocationStage::Failed { .. }
+            | InvocationStage::Unfinished { .. }
+            | InvocationStage::Skipped { .. } => Vec::new(),
         }
     }
 
@@ -96,10 +99,7 @@ impl Queue {
 }
 
 fn due(invocation: &Invocation) -> Instant {
-    match invocation.stage {
-        InvocationStage::Waiting { due, .. } => due,
-        _ => Instant(0),
-    }
+    if let InvocationStage::Waiting { due, .. } = invocation.stage { due } else { Instant(0) }
 }
 
 #[cfg(test)]

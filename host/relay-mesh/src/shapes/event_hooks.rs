@@ -11,7 +11,7 @@ use super::{ago, rfc3339};
 use crate::render::{Show, printable_line, table};
 
 /// How much of a text a table shows, in characters.
-const MUCH: usize = 60;
+const MUCH: usize = 30;
 
 /// One hook.
 #[derive(Debug, Serialize)]
