@@ -227,7 +227,7 @@ fn whatever_a_follower_says_it_is_told_what_is_wrong_and_nobody_else_notices() {
     };
     check("garbage", "error: a line was not understood");
     check("\u{0}\u{1b}[2J", "error: a line was not understood");
-    check(r#"{"subscribe":[]}"#, "must name one or more of inbox, reservations, commands, agents");
+    check(r#"{"subscribe":[]}"#, "must name one or more of inbox, reservations, commands, turns, agents, deltas");
     check(r#"{"subscribe":["mail"]}"#, "`mail` cannot be followed");
     check(r#"{"subscribe":["inbox"]}"#, "wants an `agent`");
     check(r#"{"subscribe":["inbox"],"agent":"nobody"}"#, "no agent named `nobody`");

@@ -18,14 +18,16 @@ pub enum Group {
     Asks,
     /// Starting and dismissing agents.
     Spawn,
+    /// Joining and leaving channels.
+    Channels,
     /// One tool for each harness that runs a task to its end. A call gives the whole result.
     Runners,
 }
 
 impl Group {
     /// The groups that may be added to the core, in the order in which they are written.
-    const FURTHER: [Group; 6] =
-        [Group::Reservations, Group::Commands, Group::Runs, Group::Runners, Group::Asks, Group::Spawn];
+    const FURTHER: [Group; 7] =
+        [Group::Reservations, Group::Commands, Group::Runs, Group::Runners, Group::Asks, Group::Spawn, Group::Channels];
 
     /// Its name in settings and on the command line.
     pub fn name(self) -> &'static str {
@@ -37,6 +39,7 @@ impl Group {
             Group::Runners => "runners",
             Group::Asks => "asks",
             Group::Spawn => "spawn",
+            Group::Channels => "channels",
         }
     }
 
@@ -50,6 +53,7 @@ impl Group {
             Group::Runners => 8,
             Group::Asks => 16,
             Group::Spawn => 32,
+            Group::Channels => 64,
         }
     }
 }
@@ -60,7 +64,7 @@ pub struct Profile(u8);
 
 /// Why a list of groups is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a group of tools: core, reservations, commands, runs, runners, asks, spawn")]
+#[error("`{0}` is not a group of tools: core, reservations, commands, runs, runners, asks, spawn, channels")]
 pub struct UnknownGroup(String);
 
 impl Profile {
@@ -121,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_written_as_it_is_parsed() {
-        assert_eq!(Profile::all().count(), 64);
+        assert_eq!(Profile::all().count(), 128);
         for profile in Profile::all() {
             assert_eq!(profile.to_string().parse(), Ok(profile));
             assert!(profile.shows(Group::Core));

@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use mesh::messages::InvalidDraft;
+use mesh::messages::channel::{ChannelError, InvalidChannel};
 use mesh::names::AgentName;
 use mesh::reasons;
 use mesh::reservations::repository::PlaceError;
@@ -99,6 +100,8 @@ impl From<SendError> for ToolError {
             SendError::Address(address) => address.into(),
             SendError::NotRegistered => ToolError::not_registered(),
             SendError::Nobody | SendError::NobodyElse => ToolError::of(&error, "list_agents shows who is here."),
+            SendError::Channel(channel) => channel.into(),
+            SendError::EmptyChannel(_) => ToolError::of(&error, "Nothing was sent. Send to agents by name."),
             SendError::UnknownReply(_) => {
                 ToolError::of(&error, "Take reply_to from a message that you got, or leave it out.")
             }
@@ -117,6 +120,24 @@ impl From<SendError> for ToolError {
                 ToolError::of(&error, AGAIN)
             }
         }
+    }
+}
+
+impl From<InvalidChannel> for ToolError {
+    fn from(error: InvalidChannel) -> ToolError {
+        ToolError::of(&error, "Write it as #name.")
+    }
+}
+
+impl From<ChannelError> for ToolError {
+    fn from(error: ChannelError) -> ToolError {
+        let next = match &error {
+            ChannelError::TooMany(_) => "Leave one first.",
+            ChannelError::Unknown(_) => "Call register_agent first.",
+            ChannelError::Elsewhere { .. } => "Only its own machine can change that.",
+            ChannelError::Store(_) => "Try again.",
+        };
+        ToolError::of(&error, next)
     }
 }
 

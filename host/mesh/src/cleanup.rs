@@ -11,6 +11,7 @@ use crate::commands::{Command, CommandStage, CommandStatus};
 use crate::core::Core;
 use crate::delivery::invitation;
 use crate::driven;
+use crate::event_hooks;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::retention;
 use crate::names::AgentName;
@@ -79,6 +80,8 @@ pub enum RecordKind {
     Asks,
     /// Driven agents that ended a week ago.
     DrivenAgents,
+    /// Events that hooks were for.
+    HookInvocations,
     /// Segments of inboxes.
     Mail,
     /// Segments of receipts.
@@ -108,6 +111,7 @@ impl RecordKind {
             RecordKind::Pauses => "pauses",
             RecordKind::Asks => "questions to the user",
             RecordKind::DrivenAgents => "driven agents",
+            RecordKind::HookInvocations => "records of event hooks",
             RecordKind::Mail => "mail segments",
             RecordKind::Receipts => "receipt segments",
             RecordKind::Sent => "sent segments",
@@ -155,6 +159,7 @@ pub(crate) async fn clean_up(
     listeners::clean_up_listeners(core, dry_run, tally).await?;
     asks::retention::clean_up_asks(core, dry_run, tally).await?;
     driven::retention::clean_up_driven(core, dry_run, tally).await?;
+    event_hooks::retention::clean_up_invocations(core, dry_run, tally).await?;
     match scope {
         Scope::Expired => {}
         Scope::Everything => {

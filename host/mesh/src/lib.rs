@@ -12,6 +12,7 @@ pub mod commands;
 mod core;
 mod delivery;
 pub mod driven;
+pub mod event_hooks;
 mod mesh;
 pub mod messages;
 pub mod names;
@@ -22,6 +23,7 @@ pub mod runs;
 pub mod sessions;
 pub mod storage;
 mod topology;
+pub mod turns;
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -179,6 +179,10 @@ impl Machine for FakeMachine {
         self.marks.lock().expect("no test panics while it holds this").get(folder).cloned()
     }
 
+    fn file_mark(&self, file: &Path) -> Option<String> {
+        self.marks.lock().expect("no test panics while it holds this").get(file).cloned()
+    }
+
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
         let mut resolved = PathBuf::new();
         for part in path.components() {

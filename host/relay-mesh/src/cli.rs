@@ -156,6 +156,8 @@ commands! {
     Guard(guard::Args),
     /// Ask an agent to run a command
     Cmd(cmd::Args),
+    /// Join topics, whose members get what is sent to them
+    Channel(channel::Args),
     /// Show what agents ask you, and answer
     Asks(asks::Args),
     /// Ask the user of this machine something
@@ -172,8 +174,10 @@ commands! {
     Status(status::Args),
     /// Show what happened on the mesh
     Log(log::Args),
-    /// Follow events as JSON lines: mail, reservations, commands, agents
+    /// Follow events as JSON lines: mail, reservations, commands, turns, agents
     Events(events::Args),
+    /// Have something done whenever agents do something
+    On(on::Args),
     /// Wake an agent, or a listener of your own
     Wake(wake::Args),
     /// Delete what is finished and old

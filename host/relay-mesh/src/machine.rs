@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -139,6 +139,12 @@ impl Machine for ThisMachine {
     fn folder_mark(&self, folder: &Path) -> Option<String> {
         let found = fs::metadata(folder).ok().filter(fs::Metadata::is_dir)?;
         file_mark::of(folder, &found)
+    }
+
+    fn file_mark(&self, file: &Path) -> Option<String> {
+        let found = fs::metadata(file).ok().filter(fs::Metadata::is_file)?;
+        // A file that is replaced is another one, and one that is written has another time.
+        Some(format!("{}.{}.{}.{}", found.ino(), found.len(), found.mtime(), found.mtime_nsec()))
     }
 
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {

@@ -15,6 +15,7 @@ mod driven;
 mod duration;
 mod environment;
 mod errors;
+mod event_hooks;
 mod events;
 mod exit;
 mod file_mark;

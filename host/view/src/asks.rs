@@ -1,8 +1,6 @@
 //! Questions to the user.
 
-use mesh::asks::{Ask, AskKind, AskStage, ConsentFor, answer_text};
-use mesh::driven::WantedAgent;
-use mesh::ports::driver::Operation;
+use mesh::asks::{Ask, AskKind, AskStage, answer_text};
 use mesh::ports::machine::Instant;
 use serde::Serialize;
 
@@ -86,7 +84,7 @@ impl AskDetail {
                 session: ask.by.session.clone().map(SessionRefView::from),
             },
             kind: kind(&ask.what),
-            what: what(&ask.what),
+            what: ask.what.text(),
             raw: serde_json::to_value(&ask.what).unwrap_or_default()["what"].take(),
             reason: ask.reason.clone(),
             choices: ask.choices.iter().map(choice).collect(),
@@ -105,53 +103,5 @@ fn kind(what: &AskKind) -> &'static str {
         AskKind::Question(_) => "question",
         AskKind::Consent(_) => "consent",
         AskKind::HeldLoop(_) => "held-loop",
-    }
-}
-
-/// An agent that another one wants. Nothing of it is left out.
-fn wanted_agent(wanted: &WantedAgent) -> String {
-    let WantedAgent { harness, name, text, folder, worktree, reach, model, role, turns, tokens, lives, .. } = wanted;
-    let named = name.as_ref().map_or_else(String::new, |name| format!(" named {name}"));
-    let place = if *worktree { "a worktree of " } else { "" };
-    let mut told = format!(
-        "start an agent of {harness}{named} with the reach `{}` in {place}{}",
-        reach.as_str(),
-        folder.display()
-    );
-    let minutes = lives.map(|lives| lives.div_ceil(60_000));
-    let bounds = [
-        model.as_ref().map(|model| format!("model {model}")),
-        turns.map(|turns| format!("at most {turns} turns")),
-        tokens.map(|tokens| format!("at most {tokens} tokens")),
-        minutes.map(|minutes| format!("for {minutes} min")),
-    ];
-    for bound in bounds.into_iter().flatten() {
-        told.push_str(&format!(", {bound}"));
-    }
-    if let Some(role) = role {
-        told.push_str(&format!("\nrole: {role}"));
-    }
-    match text.trim() {
-        "" => told.push_str("\nit waits for mail"),
-        text => told.push_str(&format!("\ntask: {text}")),
-    }
-    told
-}
-
-/// What is asked. Commands, tasks and texts are whole.
-fn what(what: &AskKind) -> String {
-    match what {
-        AskKind::Approval(Operation::Command(line)) => format!("run: {line}"),
-        AskKind::Approval(Operation::Files(paths)) => format!("change: {}", paths.join(", ")),
-        AskKind::Approval(Operation::Tool(name, arguments)) => format!("use the tool {name}: {arguments}"),
-        AskKind::Approval(Operation::Other(text)) | AskKind::Question(text) => text.clone(),
-        AskKind::Consent(ConsentFor::Spawn(wanted)) => wanted_agent(wanted),
-        AskKind::Consent(ConsentFor::Run { harness, reach, task }) => {
-            format!("start a run of {harness} with the reach `{}`: {task}", reach.as_str())
-        }
-        AskKind::Consent(ConsentFor::Command { to, line, .. }) => format!("run in the session of {to}: {line}"),
-        AskKind::HeldLoop(held) => {
-            format!("let {} and {} go on: {}", held.from, held.to, held.why)
-        }
     }
 }

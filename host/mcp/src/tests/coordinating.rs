@@ -126,7 +126,10 @@ async fn a_client_is_shown_the_groups_that_were_asked_for() {
         ("reservations", Ok(())),
         ("claims", Ok(())),
         ("core,runs,runners", Ok(())),
-        ("core,run", Err("`run` is not a group of tools: core, reservations, commands, runs, runners, asks, spawn")),
+        (
+            "core,run",
+            Err("`run` is not a group of tools: core, reservations, commands, runs, runners, asks, spawn, channels"),
+        ),
     ] {
         assert_eq!(
             text.parse::<Profile>().map(|_| ()).map_err(|error| error.to_string()),

@@ -6,6 +6,7 @@
 mod ask_user;
 mod bind_session;
 mod broadcast;
+mod channels;
 mod checkout;
 mod command_status;
 mod fetch_messages;
@@ -222,6 +223,9 @@ pub(crate) fn tools(profile: Profile, keyed: KeyArgument) -> BTreeMap<&'static s
     }
     if profile.shows(Group::Asks) {
         tools.extend([entry::<ask_user::AskUser>(keyed)]);
+    }
+    if profile.shows(Group::Channels) {
+        tools.extend([entry::<channels::Channels>(keyed)]);
     }
     if profile.shows(Group::Runners) {
         tools.extend([

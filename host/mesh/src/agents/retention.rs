@@ -69,7 +69,11 @@ pub(crate) async fn clean_up_agents(
                 Err(SwapError::Changed { .. }) => continue,
                 Err(SwapError::Store(error)) => return Err(error),
             }
-            let rest = [(&core.shared, keys::heartbeat(&name)), (&core.local, keys::work(&name))];
+            let rest = [
+                (&core.shared, keys::heartbeat(&name)),
+                (&core.shared, keys::channels_of(&name)),
+                (&core.local, keys::work(&name)),
+            ];
             for (store, key) in rest {
                 let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
                 if store.get(&key).await?.is_some() {

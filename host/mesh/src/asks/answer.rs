@@ -3,7 +3,6 @@
 use store::{Durability, StoreError};
 
 use crate::Mesh;
-use crate::agents::Profile;
 use crate::agents::list::load_agent;
 use crate::asks::ask::{AskError, plain};
 use crate::asks::list;
@@ -15,7 +14,7 @@ use crate::messages::Draft;
 use crate::names::{AgentName, MessageId};
 use crate::ports::driver::Answer;
 use crate::ports::machine::Instant;
-use crate::sessions::{Evidence, Principal, Transport};
+use crate::sessions::Principal;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -176,16 +175,7 @@ pub(super) async fn mail(mesh: &Mesh, ask: &Ask, agent: &AgentName, told: &str) 
         idempotency_key: Some(format!("ask-{}", ask.id)),
         ..Draft::default()
     };
-    let user = Principal {
-        session: None,
-        connection: None,
-        agent: None,
-        evidence: Evidence::CommandLine,
-        owns_connection: false,
-        transport: Transport::CommandLine,
-        profile: Profile::default(),
-    };
-    if let Err(error) = mesh.tell(&user, &AgentName::shell(), agent, draft).await {
+    if let Err(error) = mesh.tell(&Principal::of_user(), &AgentName::shell(), agent, draft).await {
         // It can be read by `asks show`.
         tracing::warn!(%agent, %error, "the answer was not sent");
     }

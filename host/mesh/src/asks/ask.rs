@@ -12,6 +12,7 @@ use crate::ports::driver::{Answer, Operation};
 use crate::ports::machine::Instant;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
+use crate::turns;
 
 /// Most open questions of one asker.
 const MOST_OF_ONE: usize = 20;
@@ -86,6 +87,7 @@ pub(crate) async fn ask(core: &Core, new: NewAsk) -> Result<Ask, AskError> {
     .await?;
     if kept.id == ask.id {
         core.event_log.note("asked", serde_json::json!({ "id": ask.id, "agent": ask.by.agent })).await;
+        turns::note_need(core, &ask.by, ask.what.text()).await;
         let asker = ask.by.agent.as_ref().map_or_else(|| "relay-mesh".to_owned(), ToString::to_string);
         core.desktop.notice(&format!("{asker} asks you"), "see `relay-mesh asks`").await;
     }

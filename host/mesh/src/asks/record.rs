@@ -99,6 +99,26 @@ pub enum AskKind {
     HeldLoop(HeldLoop),
 }
 
+impl AskKind {
+    /// What is asked, whole, in one text.
+    pub fn text(&self) -> String {
+        match self {
+            AskKind::Approval(Operation::Command(line)) => format!("run: {line}"),
+            AskKind::Approval(Operation::Files(paths)) => format!("change: {}", paths.join(", ")),
+            AskKind::Approval(Operation::Tool(name, arguments)) => format!("use the tool {name}: {arguments}"),
+            AskKind::Approval(Operation::Other(text)) | AskKind::Question(text) => text.clone(),
+            AskKind::Consent(ConsentFor::Spawn(wanted)) => wanted.to_string(),
+            AskKind::Consent(ConsentFor::Run { harness, reach, task }) => {
+                format!("start a run of {harness} with the reach `{}`: {task}", reach.as_str())
+            }
+            AskKind::Consent(ConsentFor::Command { to, line, .. }) => format!("run in the session of {to}: {line}"),
+            AskKind::HeldLoop(held) => {
+                format!("let {} and {} go on: {}", held.from, held.to, held.why)
+            }
+        }
+    }
+}
+
 /// A question that is to be put to the user.
 #[derive(Clone, Debug)]
 pub struct NewAsk {

@@ -34,6 +34,8 @@ use crate::sessions::record;
 use crate::sessions::screens::{self, ShownBy};
 use crate::sessions::ticket;
 use crate::sessions::{Activity, SessionRecord, SessionRef};
+use crate::turns::sessions::TurnNews;
+use crate::turns::{self, TurnEvent};
 
 /// The answer to a hook.
 #[derive(Clone, Debug)]
@@ -78,9 +80,11 @@ impl Mesh {
             advice: None,
             paused: None,
             ends_turn: false,
+            folder: String::new(),
+            turn: TurnNews::default(),
         };
         let mut answer = adapter.hook(call, &mut desk).await;
-        let MeshHookHost { speaker, lease, notice, untold, invitation, advice, ends_turn, .. } = desk;
+        let MeshHookHost { speaker, lease, notice, untold, invitation, advice, ends_turn, turn, .. } = desk;
         if let Some(session) = &speaker {
             notice::tell(&self.core, adapter.as_ref(), session, &call.name, answer.as_mut().ok(), untold, notice).await;
         }
@@ -109,6 +113,7 @@ impl Mesh {
             }
             other => other,
         };
+        turn.note(&self.core, lease.is_some() || invitation.is_some()).await;
         if let (true, Some(session)) = (lease.is_some() || invitation.is_some(), &speaker) {
             // Mail in the reply keeps the session working, whatever activity the payload reported.
             record::change_session(&self.core, session, |record| record.activity = Activity::Busy)
@@ -169,6 +174,10 @@ struct MeshHookHost<'a> {
     paused: Option<AgentName>,
     /// Whether the turn ends with this hook, unless its answer carries mail. Written by `look_up`.
     ends_turn: bool,
+    /// The folder of the session. Written by `look_up`.
+    folder: String,
+    /// What the hook tells of the turn. Written by `look_up`.
+    turn: TurnNews,
 }
 
 #[async_trait]
@@ -184,6 +193,11 @@ impl HookHost for MeshHookHost<'_> {
             Some(agent) => Some(paused_text(agent)),
             None => self.look_at_edits(&reading).await,
         };
+        if let (None, Some(session), false) = (&refusal, &self.speaker, reading.edits.is_empty())
+            && let Err(error) = turns::sessions::announce(&self.mesh.core, session, &reading.edits, &self.folder).await
+        {
+            tracing::warn!(%error, "a change of a file will not be told");
+        }
         match found {
             Ok(findings) => Findings { refusal, ..findings },
             Err(error) => {
@@ -252,7 +266,11 @@ impl MeshHookHost<'_> {
         let mut driven = false;
         if let Some(session) = &reading.speaker {
             self.speaker = Some(self.reference(&session.id));
-            driven = record::observe(&mesh.core, &self.harness, session, None).await?.driven;
+            let observed = record::observe(&mesh.core, &self.harness, session, None).await?;
+            driven = observed.driven;
+            let changed = turns::sessions::changed_files(&mesh.core, &observed, reading.ends_turn()).await?;
+            changed.into_iter().for_each(|event| self.turn.tell(observed.session.clone(), event));
+            self.folder = observed.workdir;
         }
         for event in &reading.events {
             self.apply(event, reading).await?;
@@ -368,8 +386,10 @@ impl MeshHookHost<'_> {
                 let now = mesh.core.machine.now();
                 let longest = mesh.core.limits.after_stop;
                 let in_a_turn = *activity == Activity::Busy || reading.ends_turn();
-                let mut untold = None;
-                record::change_session(&mesh.core, &self.reference(session), |record| {
+                let (mut untold, mut before) = (None, None);
+                let session = self.reference(session);
+                record::change_session(&mesh.core, &session, |record| {
+                    before = Some(record.activity);
                     record.activity = *activity;
                     untold = if in_a_turn { record.notice.take() } else { None };
                     // A turn that began after the wait is one that its user may stop again.
@@ -379,6 +399,10 @@ impl MeshHookHost<'_> {
                 })
                 .await?;
                 self.untold = self.untold.take().or(untold);
+                let of_activity = |before| turns::sessions::of_activity(before, *activity, reading.ends_turn());
+                if let Some(event) = before.and_then(of_activity) {
+                    self.turn.tell(session, event);
+                }
                 Ok(())
             }
             HookEvent::Rebound { from, to } => {
@@ -395,16 +419,25 @@ impl MeshHookHost<'_> {
                 }
             }
             HookEvent::Stopped(session) => {
-                let now = mesh.core.machine.now();
-                record::change_session(&mesh.core, &self.reference(session), |record| {
+                let (now, mut before) = (mesh.core.machine.now(), None);
+                let session = self.reference(session);
+                record::change_session(&mesh.core, &session, |record| {
+                    before = Some(record.activity);
                     record.activity = Activity::Idle;
                     record.stopped.get_or_insert(now);
                 })
-                .await
+                .await?;
+                if let Some(event) = before.and_then(turns::sessions::of_stop) {
+                    self.turn.tell(session, event);
+                }
+                Ok(())
             }
             HookEvent::Ended(session) => {
                 let process = self.call.process.as_deref().and_then(|process| process.split('.').next()?.parse().ok());
-                record::end(&mesh.core, &self.reference(session), process).await
+                let session = self.reference(session);
+                record::end(&mesh.core, &session, process).await?;
+                self.turn.tell(session, TurnEvent::Ended { why: "its session ended".to_owned() });
+                Ok(())
             }
         }
     }

@@ -34,6 +34,11 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
+    /// Whether the user sent it. What an event hook sends goes on with the chain of its cause.
+    fn is_users(&self) -> bool {
+        self.from.is_shell() && self.trace.hops == 0
+    }
+
     pub(crate) fn of(message: &Message) -> Ring {
         Ring { id: message.id, from: message.from.clone(), priority: message.priority, trace: message.trace }
     }
@@ -78,7 +83,7 @@ pub(crate) async fn ring(
     // Where the harness watches the file, a line would begin a turn of a paused agent.
     let wakes = |record: &&SessionRecord| record.paused.is_none() && can_wake(core, record, ring.priority);
     let Some(record) = record.filter(wakes) else { return Ok(false) };
-    let counts = match record::activity(core, record) == Activity::Idle && !ring.from.is_shell() {
+    let counts = match record::activity(core, record) == Activity::Idle && !ring.is_users() {
         true => Counts::WithOthers,
         false => Counts::Never,
     };
@@ -113,7 +118,7 @@ pub(crate) async fn why_hold(
     ring: &Ring,
 ) -> Result<Option<Hold>, StoreError> {
     match record.filter(|record| can_wake(core, record, ring.priority)) {
-        Some(record) if !ring.from.is_shell() => why_not_wake(core, &record.session, &ring.from, ring.trace.hops).await,
+        Some(record) if !ring.is_users() => why_not_wake(core, &record.session, &ring.from, ring.trace.hops).await,
         Some(_) | None => Ok(None),
     }
 }

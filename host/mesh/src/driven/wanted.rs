@@ -1,5 +1,6 @@
 //! An agent as it is asked for, before there is one.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -49,4 +50,34 @@ pub struct WantedAgent {
     /// The driven agent that wants it, or in whose shell it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<DrivenId>,
+}
+
+impl fmt::Display for WantedAgent {
+    /// As the user is asked about it. Nothing of it is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let WantedAgent { harness, name, text, folder, worktree, reach, model, role, turns, tokens, lives, .. } = self;
+        write!(f, "start an agent of {harness}")?;
+        if let Some(name) = name {
+            write!(f, " named {name}")?;
+        }
+        let place = if *worktree { "a worktree of " } else { "" };
+        write!(f, " with the reach `{}` in {place}{}", reach.as_str(), folder.display())?;
+        let minutes = lives.map(|lives| lives.div_ceil(60_000));
+        let bounds = [
+            model.as_ref().map(|model| format!("model {model}")),
+            turns.map(|turns| format!("at most {turns} turns")),
+            tokens.map(|tokens| format!("at most {tokens} tokens")),
+            minutes.map(|minutes| format!("for {minutes} min")),
+        ];
+        for bound in bounds.into_iter().flatten() {
+            write!(f, ", {bound}")?;
+        }
+        if let Some(role) = role {
+            write!(f, "\nrole: {role}")?;
+        }
+        match text.trim() {
+            "" => f.write_str("\nit waits for mail"),
+            text => write!(f, "\ntask: {text}"),
+        }
+    }
 }

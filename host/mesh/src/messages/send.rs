@@ -12,7 +12,9 @@ use crate::delivery::chain;
 use crate::delivery::loop_guard::next_trace;
 use crate::delivery::wake_file;
 use crate::delivery::wake_file::Ring;
+use crate::event_hooks::HookCause;
 use crate::messages::address;
+use crate::messages::channel::{self, ChannelName, InvalidChannel};
 use crate::messages::idempotency;
 use crate::messages::idempotency::KeyedStore;
 use crate::messages::inbox;
@@ -99,6 +101,12 @@ pub enum SendError {
     /// An address could not be resolved.
     #[error(transparent)]
     Address(#[from] crate::AddressError),
+    /// The address begins like a channel and is none.
+    #[error(transparent)]
+    Channel(#[from] InvalidChannel),
+    /// Nobody is in that channel.
+    #[error("nobody has joined `{0}`")]
+    EmptyChannel(ChannelName),
     /// The caller is not registered.
     #[error("you have not registered")]
     NotRegistered,
@@ -156,6 +164,8 @@ impl SendError {
             | SendError::NotRegistered
             | SendError::Nobody
             | SendError::NobodyElse
+            | SendError::Channel(_)
+            | SendError::EmptyChannel(_)
             | SendError::UnknownReply(_)
             | SendError::OtherUnderKey { .. }
             | SendError::NotQueued(_) => None,
@@ -181,6 +191,9 @@ pub(crate) struct Sending {
     pub(crate) from: AgentName,
     pub(crate) sight: Sight,
     pub(crate) draft: Draft,
+    /// The event hook that sends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<HookCause>,
 }
 
 /// Whether a message may be in an inbox already.
@@ -196,8 +209,21 @@ impl Mesh {
     /// Sends a message to each of these addresses. All are resolved before anything is stored. If the servers
     /// cannot be reached, the message waits in this machine's outbox and is sent when they can.
     pub async fn send(&self, caller: &Principal, to: &[String], draft: Draft) -> Result<Sent, SendError> {
+        let from = sender(caller)?;
+        self.send_as_caused(caller, from, to, draft, None).await
+    }
+
+    /// The same in a name, and for an event hook if one sends it.
+    pub(crate) async fn send_as_caused(
+        &self,
+        caller: &Principal,
+        from: AgentName,
+        to: &[String],
+        draft: Draft,
+        cause: Option<HookCause>,
+    ) -> Result<Sent, SendError> {
         draft.validate()?;
-        let sending = self::sending(&self.core, caller, draft)?;
+        let sending = Sending { cause, ..sending_as(&self.core, from, caller, draft) };
         if to.is_empty() {
             return Err(SendError::Nobody);
         }
@@ -226,6 +252,14 @@ impl Mesh {
     async fn send_by_address(&self, sending: &Sending, to: &[String], sent: &mut Sent) -> Result<(), SendError> {
         let mut recipients = Vec::new();
         for address in to {
+            if ChannelName::is_meant(address) {
+                for member in channel::recipients(&self.core, address, &sending.from).await? {
+                    if !recipients.contains(&member) {
+                        recipients.push(member);
+                    }
+                }
+                continue;
+            }
             let name = address::resolve(&self.core, &self.remote, address, Some(&sending.from)).await?;
             if !recipients.contains(&name) {
                 recipients.push(name);
@@ -302,14 +336,21 @@ impl Mesh {
         how: Try,
         sent: &mut Sent,
     ) -> Result<(), SendError> {
-        let Sending { id, from, draft, .. } = sending;
+        let Sending { id, from, draft, cause, .. } = sending;
         let answered = match draft.reply_to {
             Some(id) => {
                 Some(known_message(&self.core, sending.sight, from, id).await?.ok_or(SendError::UnknownReply(id))?)
             }
             None => None,
         };
-        let working_on = if from.is_shell() { None } else { chain::working_on(&self.core, from).await? };
+        let works = match cause {
+            Some(cause) => cause.agent.as_ref(),
+            None => Some(from).filter(|from| !from.is_shell()),
+        };
+        let working_on = match works {
+            Some(agent) => chain::working_on(&self.core, agent).await?,
+            None => None,
+        };
         let thread = draft.thread.clone().or_else(|| answered.as_ref().map(|message| message.thread.clone()));
         let known_as = |message: Message, id: MessageId| Message {
             id,
@@ -350,7 +391,7 @@ impl Mesh {
             };
             inbox::receipt(&self.core, &answered.to, &[answered.id], &event, Durability::Synced).await?;
         }
-        remember_sent(&self.core, &message, sent).await;
+        remember_sent(&self.core, &message, sent, cause.as_ref()).await;
         Ok(())
     }
 
@@ -423,7 +464,7 @@ fn sending(core: &Core, caller: &Principal, draft: Draft) -> Result<Sending, Sen
 fn sending_as(core: &Core, from: AgentName, caller: &Principal, draft: Draft) -> Sending {
     let at = core.machine.now();
     let sight = if caller.is_person() { Sight::All } else { Sight::Own };
-    Sending { id: core.new_id(at), at, from, sight, draft: draft.without_blanks() }
+    Sending { id: core.new_id(at), at, from, sight, draft: draft.without_blanks(), cause: None }
 }
 
 /// A recipient's presence, and its session on this machine.
@@ -441,7 +482,7 @@ async fn looked_at(
 }
 
 /// Adds the message to its sender's `sent` log and to the event log. The message itself is safe already.
-async fn remember_sent(core: &Core, message: &Message, sent: &Sent) {
+async fn remember_sent(core: &Core, message: &Message, sent: &Sent, cause: Option<&HookCause>) {
     let line = SentLine {
         id: sent.id,
         at: message.at,
@@ -456,7 +497,9 @@ async fn remember_sent(core: &Core, message: &Message, sent: &Sent) {
     let anew: Vec<&AgentName> =
         sent.recipients.iter().filter(|recipient| !recipient.duplicate).map(|recipient| &recipient.to).collect();
     if !anew.is_empty() {
-        let event = SentEvent { id: sent.id, from: &message.from, to: &anew, event: "sent", at: core.machine.now() };
+        let hook = cause.map(|cause| cause.hook.as_str());
+        let event =
+            SentEvent { id: sent.id, from: &message.from, to: &anew, event: "sent", at: core.machine.now(), hook };
         core.event_log.note_line(event.event, &event).await;
     }
 }
@@ -509,7 +552,7 @@ pub(crate) async fn known_message(
 impl Sending {
     /// The message before it has recipients.
     pub(crate) fn as_message(&self) -> Message {
-        let Sending { id, at, from, sight: _, draft } = self.clone();
+        let Sending { id, at, from, sight: _, draft, cause: _ } = self.clone();
         Message {
             id,
             at,
@@ -576,6 +619,8 @@ struct SentEvent<'a> {
     to: &'a [&'a AgentName],
     event: &'static str,
     at: Instant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hook: Option<&'a str>,
 }
 
 /// The sender: the caller's agent, or the shell if a command line has no agent.

@@ -123,6 +123,12 @@ pub trait Machine: Send + Sync + 'static {
         None
     }
 
+    /// A mark of a file that changes whenever its content does. None if there is no such file, or the system does not tell.
+    fn file_mark(&self, file: &Path) -> Option<String> {
+        let _unseen: &Path = file;
+        None
+    }
+
     /// An absolute path with every symlink followed, and what is there. The last components need not exist yet.
     fn resolve(&self, path: &Path) -> io::Result<Resolved> {
         Ok(Resolved { path: PathBuf::from(path), found: PathKind::Nothing })

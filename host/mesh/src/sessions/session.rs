@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::agents::Profile;
 use crate::names::AgentName;
 use crate::ports::machine::{Instant, Process};
+use crate::turns::sessions::AnnouncedEdit;
 
 /// Names one session of one harness.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -153,6 +154,9 @@ pub struct SessionRecord {
     /// that edit, taken by the next hook that can show text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
+    /// Files that it was about to write, until a later hook has looked whether they changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub announced: Vec<AnnouncedEdit>,
     /// What its user is still to be told of mail that has woken it. Written by a hook of whose answer they see nothing,
     /// taken by the next one of a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -195,6 +199,7 @@ impl SessionRecord {
             driven: false,
             stands_alone: false,
             advice: None,
+            announced: Vec::new(),
             notice: None,
             stopped: None,
             paused: None,
@@ -365,6 +370,19 @@ pub struct Principal {
 }
 
 impl Principal {
+    /// The user, who acts for no agent.
+    pub(crate) fn of_user() -> Principal {
+        Principal {
+            session: None,
+            connection: None,
+            agent: None,
+            evidence: Evidence::CommandLine,
+            owns_connection: false,
+            transport: Transport::CommandLine,
+            profile: Profile::default(),
+        }
+    }
+
     /// The calling agent, if it is registered.
     pub fn agent(&self) -> Option<&AgentName> {
         self.agent.as_ref()

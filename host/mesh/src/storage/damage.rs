@@ -8,6 +8,7 @@ use crate::agents::Agent;
 use crate::agents::presence::Heartbeat;
 use crate::commands::Command;
 use crate::core::Core;
+use crate::messages::channel::ChannelName;
 use crate::messages::checkpoint::Cursor;
 use crate::reservations::ledger::Ledger;
 use crate::storage::{keys, records};
@@ -62,6 +63,7 @@ fn fault(key: &Key, bytes: &[u8]) -> Option<String> {
         ["agents", _, keys::META] => of::<Agent>(key, bytes),
         ["agents", _, keys::HEARTBEAT] => of::<Heartbeat>(key, bytes),
         ["agents", _, keys::CURSOR] => of::<Cursor>(key, bytes),
+        ["agents", _, keys::CHANNELS] => of::<Vec<ChannelName>>(key, bytes),
         ["reservations", ..] => of::<Ledger>(key, bytes),
         ["commands", _] => of::<Command>(key, bytes),
         _ => of::<serde_json::Value>(key, bytes),

@@ -45,7 +45,7 @@ impl Event {
 }
 
 /// Every kind of event that this version writes, in alphabetical order.
-pub const EVENT_KINDS: [&str; 26] = [
+pub const EVENT_KINDS: [&str; 35] = [
     "adopted",
     "agent-offline",
     "agent-online",
@@ -60,8 +60,12 @@ pub const EVENT_KINDS: [&str; 26] = [
     "deleted",
     "edit-advised",
     "edit-refused",
+    "ended",
+    "file-changed",
     "held",
     "invited",
+    "item-started",
+    "needs-input",
     "paused",
     "registered",
     "released",
@@ -69,7 +73,12 @@ pub const EVENT_KINDS: [&str; 26] = [
     "reserved",
     "resumed",
     "sent",
+    "shell-command",
+    "spawned",
     "store-replaced",
+    "turn-completed",
+    "turn-failed",
+    "turn-started",
     "wake-failed",
     "woke",
 ];

@@ -17,6 +17,8 @@ pub(crate) const RECEIPTS: &str = "receipts";
 pub(crate) const SENT: &str = "sent";
 /// The leaf of the cursor: a hint from where on to read inbox and receipts.
 pub(crate) const CURSOR: &str = "cursor";
+/// The leaf of an agent's channels.
+pub(crate) const CHANNELS: &str = "channels";
 /// The leaf of an agent's heartbeat.
 pub(crate) const HEARTBEAT: &str = "heartbeat";
 
@@ -68,6 +70,11 @@ pub(crate) fn works() -> Key {
 /// The last sign of life of an agent without a session.
 pub(crate) fn heartbeat(name: &AgentName) -> Key {
     of_agent(name, HEARTBEAT)
+}
+
+/// The channels that an agent has joined.
+pub(crate) fn channels_of(name: &AgentName) -> Key {
+    of_agent(name, CHANNELS)
 }
 
 /// Marks that an agent existed, if a migration found nothing of it except messages that it had sent.
@@ -215,6 +222,31 @@ pub(crate) fn asks() -> Key {
 /// One question, by its id or by what makes it the same whenever it is asked.
 pub(crate) fn ask(slot: &str) -> Key {
     asks().child(slot)
+}
+
+/// Held by the process that carries out event hooks.
+pub(crate) fn carrying_hooks() -> Key {
+    constant("carrying-hooks")
+}
+
+/// When the user last changed their event hooks. It is in a folder that is always there and in which hardly anything ever
+/// changes: every process that lives for long watches it, and shall be woken by nothing else.
+pub(crate) fn hooks_changed() -> Key {
+    constant("keys/event-hooks")
+}
+
+/// Up to where the event log was read for them.
+pub(crate) fn hook_cursor() -> Key {
+    constant("event-hooks/cursor")
+}
+
+/// Events that hooks are for.
+pub(crate) fn hook_invocations() -> Key {
+    constant("event-hooks/invocations")
+}
+
+pub(crate) fn hook_invocation(id: &str) -> Key {
+    hook_invocations().child(id)
 }
 
 pub(crate) fn sessions() -> Key {

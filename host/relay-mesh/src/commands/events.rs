@@ -7,7 +7,7 @@ use mesh::names::AgentName;
 use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure, StreamError};
-use crate::events::{Cursor, Cut, Followed, Outlet, Subscription, Topic, Unwanted, follow};
+use crate::events::{Cursor, Cut, Followed, Outlet, Socket, Subscription, Topic, Unwanted, follow};
 use crate::exit::Exit;
 use crate::line_reader::Lines;
 use crate::signals::Stop;
@@ -15,19 +15,20 @@ use crate::signals::Stop;
 /// Ten years: the reader of a pipe may take its time.
 const PATIENCE: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
 
-/// Follow events as JSON lines: mail, reservations, commands, agents
+/// Follow events as JSON lines: mail, reservations, commands, turns, agents
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh events --subscribe reservations,commands\n  \
     relay-mesh events --agent bob | jq -r 'select(.topic == \"inbox\") | .body'\n  \
+    relay-mesh events --topics deltas --agent helper | jq -j 'select(.event == \"delta\") | .text'\n  \
     relay-mesh events --subscribe commands --cursor \"$(cat cursor)\"\n\n\
     Prints each event once, from now on or from --cursor: every line carries the cursor after it, valid for the same \
     topics and agent. Mail is not marked as read. A server sends the same lines on a Unix socket, see docs/events.md.")]
 pub(crate) struct Args {
-    /// What to follow [default: everything, mail only with --agent]
-    #[arg(long, value_name = "TOPIC,…", value_enum, value_delimiter = ',')]
+    /// What to follow [default: everything that is kept, mail only with --agent]
+    #[arg(long, visible_alias = "topics", value_name = "TOPIC,…", value_enum, value_delimiter = ',')]
     subscribe: Vec<Topic>,
-    /// Whose mail
+    /// Whose mail, and whose words of `deltas`
     #[arg(long, value_name = "AGENT")]
     agent: Option<AgentName>,
     /// Where to start: the cursor of an earlier line, or `start` for every event that is kept
@@ -44,6 +45,7 @@ impl CommandSpec for Args {
         let mut nobody = Lines::of(None::<tokio::io::Empty>, 0);
         let mut outlet = Outlet::new(tokio::io::stdout(), PATIENCE);
         let mut cursor = None;
+        let deltas = Socket::path_of_deltas(&context.settings.dir.value, &context.environment).ok();
         let notices_silence = subscription.topics.contains(&Topic::Agents);
         let noticing = async {
             if notices_silence {
@@ -54,7 +56,7 @@ impl CommandSpec for Args {
         let followed = tokio::select! {
             () = stop.asked() => return Ok(Exit::Success),
             () = noticing => return Ok(Exit::Success),
-            followed = follow(&open.mesh, &subscription, &mut cursor, &mut nobody, &mut outlet) => followed,
+            followed = follow(&open.mesh, deltas.as_deref(), &subscription, &mut cursor, &mut nobody, &mut outlet) => followed,
         };
         match followed {
             Followed::Cut(Cut::Gone(error)) => Err(error.into()),
@@ -72,7 +74,11 @@ impl CommandSpec for Args {
 
 fn subscription(args: Args) -> Result<Subscription, Unwanted> {
     let Args { subscribe, agent, cursor } = args;
-    let has_mail = |topic: &Topic| *topic != Topic::Inbox || agent.is_some();
-    let topics = if subscribe.is_empty() { Topic::ALL.into_iter().filter(has_mail).collect() } else { subscribe };
+    let is_kept = |topic: &Topic| match topic {
+        Topic::Inbox => agent.is_some(),
+        Topic::Deltas => false,
+        Topic::Reservations | Topic::Commands | Topic::Turns | Topic::Agents => true,
+    };
+    let topics = if subscribe.is_empty() { Topic::ALL.into_iter().filter(is_kept).collect() } else { subscribe };
     Subscription::new(topics, agent, cursor)
 }

@@ -10,6 +10,7 @@ use crate::config::Values;
 use crate::context::Context;
 use crate::driven::for_clients::ClientAgents;
 use crate::errors::{CommandError, StreamError};
+use crate::event_hooks::Carrier;
 use crate::exit::Exit;
 use crate::process_info;
 use crate::runs::for_clients::ClientRuns;
@@ -30,8 +31,7 @@ pub(crate) struct Args {
 }
 
 /// Help text of `--tools` in `mcp`, `serve` and `up`.
-pub(crate) const TOOLS: &str =
-    "Groups of tools to show: core, reservations, commands, runs, runners, asks, spawn [$RELAY_TOOLS, else core]";
+pub(crate) const TOOLS: &str = "Groups of tools to show: core, reservations, commands, runs, runners, asks, spawn, channels [$RELAY_TOOLS, else core]";
 
 impl CommandSpec for Args {
     const STARTS_CLEANUP: bool = true;
@@ -50,6 +50,7 @@ impl CommandSpec for Args {
             pid: process_info::caller().map(|process| process.pid),
         };
         let stop = CancellationToken::new();
+        let hooks = Carrier::start(context, Arc::clone(&open));
         let runs = ClientRuns::new(context, Arc::clone(&open));
         let service = Service {
             mesh: Arc::clone(&open.mesh),
@@ -66,6 +67,7 @@ impl CommandSpec for Args {
             }
         };
         runs.finish().await;
+        hooks.finish().await;
         outcome.map_err(ServerError::from)?;
         Ok(Exit::Success)
     }

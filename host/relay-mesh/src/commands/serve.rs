@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::driven;
 use crate::driven::for_clients::ClientAgents;
 use crate::errors::{CommandError, StreamError};
+use crate::event_hooks::Carrier;
 use crate::events::{self, Socket};
 use crate::exit::Exit;
 use crate::retention;
@@ -141,10 +142,13 @@ async fn serve(
     asked: &mut Stop,
 ) -> Result<(), ServerError> {
     let stop = CancellationToken::new();
-    let telling = events.map(|socket| tokio::spawn(events::serve(Arc::clone(&open.mesh), socket, stop.clone())));
+    let deltas = Socket::path_of_deltas(&context.settings.dir.value, &context.environment).ok();
+    let telling =
+        events.map(|socket| tokio::spawn(events::serve(Arc::clone(&open.mesh), socket, deltas.clone(), stop.clone())));
     let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
     let cleaning = tokio::spawn(retention::daily::keep_cleaning_up(Arc::clone(open), context.settings.clone()));
     let driving = driven::host::keep_going(context, Arc::clone(open), stop.clone());
+    let hooks = Carrier::start(context, Arc::clone(open));
     let runs = ClientRuns::new(context, Arc::clone(open));
     let service = mcp::Service {
         mesh: Arc::clone(&open.mesh),
@@ -164,6 +168,7 @@ async fn serve(
     };
     stop.cancel();
     runs.finish().await;
+    hooks.finish().await;
     // What it has not deleted yet is for the next run.
     cleaning.abort();
     if let Err(error) = delivering.await {

@@ -127,7 +127,7 @@ impl Allowed {
         let gone = file.allow.iter().filter(|entry| goes(entry)).cloned();
         let gone = gone.map(|entry| self.allowance(entry)).collect::<Result<Vec<_>, _>>()?;
         let which: Vec<bool> = file.allow.iter().map(goes).collect();
-        let kept = user_file::without(text, &which).ok_or_else(|| {
+        let kept = user_file::without(text, ENTRY, &which).ok_or_else(|| {
             self.file.invalid("its entries are not written one by one, so it cannot be changed here".to_owned())
         })?;
         Ok((kept, gone))

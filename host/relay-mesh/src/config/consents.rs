@@ -155,7 +155,7 @@ fn written(entry: &Entry) -> String {
 /// The text without some entries. If they are not written one by one, all others are written anew.
 fn without(text: &str, entries: &[Entry], goes: impl Fn(&Entry) -> bool) -> String {
     let which: Vec<bool> = entries.iter().map(&goes).collect();
-    user_file::without(text, &which).unwrap_or_else(|| {
+    user_file::without(text, ENTRY, &which).unwrap_or_else(|| {
         let kept = entries.iter().filter(|entry| !goes(entry)).map(written);
         std::iter::once(HEAD.to_owned()).chain(kept).collect::<Vec<_>>().join("\n")
     })

@@ -4,6 +4,7 @@
 mod allowed;
 mod consents;
 pub(crate) mod default_dir;
+mod event_hooks;
 mod file;
 mod mode;
 mod nats;
@@ -25,6 +26,7 @@ use crate::errors::Explain;
 use crate::exit::Exit;
 pub(crate) use allowed::Allowed;
 pub(crate) use consents::AllowedCommands;
+pub(crate) use event_hooks::{EventHooks, USUAL_TIMEOUT};
 pub(crate) use mode::{SettingsFile, set_edit_mode};
 pub(crate) use nats::{NatsOption, NatsValues};
 pub(crate) use store::{Servers, Shared, StoreAt};

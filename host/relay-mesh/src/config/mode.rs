@@ -1,7 +1,7 @@
 //! Writes one setting, `reservations.mode`, into a settings file and leaves the rest of the file as it is.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use mesh::EditMode;
@@ -57,6 +57,14 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     let mode = std::fs::metadata(path).map_or(0o644, |old| old.permissions().mode() & 0o7777);
     atomic_write::replace(path, text.as_bytes(), mode, Durability::Synced)
+}
+
+/// Makes sure that a file is there and that only its user may read it.
+pub(super) fn make_private(path: &Path) -> io::Result<()> {
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    std::fs::create_dir_all(path.parent().unwrap_or(path))?;
+    let file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 
 fn with_mode(text: &str, mode: EditMode) -> String {

@@ -1,4 +1,4 @@
-//! A file of permissions beside the user's settings: `[[allow]]` entries, which a person may also write by hand. What is
+//! A file of entries beside the user's settings, such as permissions (`[[allow]]`), which a person may also write by hand. What is
 //! around the entries, such as comments, survives a change.
 
 use std::fs::File;
@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use super::{ConfigError, file, mode};
 use crate::environment::Environment;
 
-/// The line that an entry begins with.
+/// The line that a permission begins with.
 pub(super) const ENTRY: &str = "[[allow]]";
 
 /// One such file; it need not exist.
@@ -79,6 +79,13 @@ impl UserFile {
         self.write(&format!("{text}{gap}{entry}"))
     }
 
+    /// The same for a file that no other user shall read.
+    pub(super) fn write_with_private(&self, text: &str, entry: &str) -> Result<(), ConfigError> {
+        // It is made private before anything is in it.
+        mode::make_private(&self.path).map_err(|source| self.unwritable(source))?;
+        self.write_with(text, entry)
+    }
+
     fn unwritable(&self, source: io::Error) -> ConfigError {
         ConfigError::Unwritable { path: self.path.clone(), source }
     }
@@ -86,10 +93,10 @@ impl UserFile {
 
 /// The text without the entries that go, of which there are `goes.len()` in order. None if the entries do not each begin
 /// with their own line, as we write them.
-pub(super) fn without(text: &str, goes: &[bool]) -> Option<String> {
+pub(super) fn without(text: &str, begin: &str, goes: &[bool]) -> Option<String> {
     let mut blocks: Vec<String> = vec![String::new()];
     for line in text.split_inclusive('\n') {
-        if line.trim() == ENTRY {
+        if line.trim() == begin {
             blocks.push(String::new());
         }
         if let Some(block) = blocks.last_mut() {

@@ -12,6 +12,7 @@ use mesh::ports::driver::{DriverEvent, PromptStatus};
 use mesh::ports::harness::Harness;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::{Activity, Principal, SessionRef};
+use mesh::turns::{Actor, TurnEvent, TurnWatch};
 use mesh::{Fetch, Lease, MailWatch};
 use store::{Hold, Position};
 use tokio::sync::{mpsc, watch};
@@ -39,6 +40,10 @@ pub(super) struct Driving {
     pub(super) session: SessionRef,
     pub(super) folder: DrivenFolder,
     pub(super) transcript: Transcript,
+    /// What its turn is as events.
+    pub(super) watch: TurnWatch,
+    /// The events that are to be told.
+    untold: Vec<TurnEvent>,
     pub(super) linked: Option<Linked>,
     pub(super) turn: Option<RunningTurn>,
     /// What a harness has been given and has not taken: its leases are renewed.
@@ -121,6 +126,7 @@ pub(super) async fn drive(
                 Step::On
             }
         };
+        driving.tell_events().await;
         if step == Step::Over {
             return Ok(());
         }
@@ -184,6 +190,8 @@ impl Driving {
             session,
             folder,
             transcript,
+            watch: TurnWatch::default(),
+            untold: Vec::new(),
             linked: None,
             turn: None,
             leases: BTreeMap::new(),
@@ -217,8 +225,26 @@ impl Driving {
         Ok(())
     }
 
+    /// Notes what happened, for its user and for the event log.
     pub(super) fn note(&mut self, what: Happening) {
+        let last = self.turn.as_ref().and_then(|running| running.turn.last_words());
+        self.untold.extend(super::events::of(&what, &mut self.watch, last, &self.record.agent.folder));
         self.transcript.note(self.host.open.machine.now(), what);
+    }
+
+    /// Adds what happened to the event log.
+    async fn tell_events(&mut self) {
+        if self.untold.is_empty() {
+            return;
+        }
+        let actor = Actor {
+            agent: Some(self.name.clone()),
+            session: self.session.clone(),
+            folder: self.record.agent.folder.display().to_string(),
+        };
+        for event in std::mem::take(&mut self.untold) {
+            self.host.open.mesh.note_turn_event(&actor, &event).await;
+        }
     }
 
     /// Whether the harness takes a prompt now.
@@ -373,10 +399,12 @@ impl Driving {
             }
             DriverEvent::TurnEnded(_, end) => self.turn_ended(end).await,
             DriverEvent::Piece(text) => {
+                self.host.deltas.say(self.host.open.machine.now(), &self.name, "delta", &text);
                 self.turn.get_or_insert_with(RunningTurn::of_somebody).turn.piece(&text);
                 Ok(())
             }
             DriverEvent::Said(text) => {
+                self.host.deltas.say(self.host.open.machine.now(), &self.name, "said", &text);
                 self.turn.get_or_insert_with(RunningTurn::of_somebody).turn.said(&text);
                 self.note(Happening::Said { text });
                 Ok(())

@@ -12,10 +12,12 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::begin::{self, Begun};
+use super::deltas::Deltas;
 use super::{MARK, agent, permission};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
+use crate::event_hooks::Carrier;
 use crate::server::background;
 use crate::signals::Stop;
 
@@ -36,23 +38,27 @@ const NOT_RESUMED: &str = "agents that were started are not resumed";
 /// What every driven agent of this process needs.
 pub(crate) struct Host {
     pub(crate) context: Context,
-    pub(crate) open: Open,
+    pub(crate) open: Arc<Open>,
+    /// Where they say what they say.
+    pub(super) deltas: Deltas,
 }
 
 /// Drives every agent of the data folder until none is left, or until it is asked to stop. Returns at once if another
 /// process does.
 pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), CommandError> {
-    let open = context.open()?;
+    let open = Arc::new(context.open()?);
     let Some(_driving) = open.mesh.hold_driving().await? else { return Ok(()) };
-    let host = Arc::new(Host { context: context.at(context.workdir.clone()), open });
+    let (deltas, all) = (Deltas::new(), CancellationToken::new());
+    let offering = tokio::spawn(deltas.clone().offer(context.at(context.workdir.clone()), all.clone()));
+    let host = Arc::new(Host { context: context.at(context.workdir.clone()), open, deltas });
     sweep(&host.open).await?;
     // Watch before reading, so that no change is missed in between.
     let mut records = host.open.mesh.watch_driven().await?;
     let mut pauses = host.open.mesh.watch_pauses().await?;
     let (changed, changes) = watch::channel(());
-    let all = CancellationToken::new();
     let mut agents: JoinSet<DrivenId> = JoinSet::new();
     let mut driven: BTreeSet<DrivenId> = BTreeSet::new();
+    let hooks = Carrier::start(context, Arc::clone(&host.open));
     loop {
         for record in host.open.mesh.driven_agents().await? {
             if driven.insert(record.id) {
@@ -73,11 +79,15 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
                 Ok(id) => drop(driven.remove(&id)),
                 Err(error) => tracing::error!(%error, "an agent is not driven any more"),
             },
-            () = tokio::time::sleep(LINGERS), if agents.is_empty() => break,
+            () = tokio::time::sleep(LINGERS), if agents.is_empty() => if !hooks.is_busy() { break },
         }
     }
     all.cancel();
     while agents.join_next().await.is_some() {}
+    hooks.finish().await;
+    if let Err(error) = offering.await {
+        tracing::error!(%error, "offering what agents say ended badly");
+    }
     Ok(())
 }
 

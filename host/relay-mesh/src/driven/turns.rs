@@ -30,12 +30,12 @@ impl Driving {
 
     /// A turn has ended: the agents that wait for its final words get them.
     pub(super) async fn turn_ended(&mut self, end: TurnEnd) -> Result<(), CommandError> {
-        let running = self.turn.take().unwrap_or_else(|| RunningTurn::of(Turn::default()));
-        self.answers.turn_ended();
-        if let Some(diff) = running.diff {
+        if let Some(diff) = self.turn.as_mut().and_then(|running| running.diff.take()) {
             self.note(Happening::Diff { diff });
         }
         self.note(Happening::TurnEnded { end: end.clone() });
+        let running = self.turn.take().unwrap_or_else(|| RunningTurn::of(Turn::default()));
+        self.answers.turn_ended();
         let last = running.turn.last_words().map(str::to_owned);
         let stopped = self.interrupting.take().map(|(requests, _)| requests).unwrap_or_default();
         let prompts = running.turn.prompts.clone();

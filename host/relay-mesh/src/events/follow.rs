@@ -1,11 +1,13 @@
 //! Following: reads the logs from a cursor on, sends each event once, and waits for more.
 
+use std::path::Path;
 use std::time::Duration;
 
 use mesh::Mesh;
 use store::StoreError;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::deltas::DeltaReader;
 use super::outlet::{Cut, Outlet};
 use super::words::{Cursor, EventLine, Subscription, Topic};
 use crate::line_reader::{Line, Lines};
@@ -37,16 +39,18 @@ impl From<StoreError> for Followed {
     }
 }
 
-/// Sends a follower what it subscribed to, until it goes or the store fails. `cursor` is the position sent so far, also
+/// Sends a follower what it subscribed to, until it goes or the store fails. `deltas` is the socket of what driven agents
+/// say. `cursor` is the position sent so far, also
 /// after the end.
 pub(crate) async fn follow<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     mesh: &Mesh,
+    deltas: Option<&Path>,
     subscription: &Subscription,
     cursor: &mut Option<Cursor>,
     lines: &mut Lines<R>,
     outlet: &mut Outlet<W>,
 ) -> Followed {
-    match tell(mesh, subscription, cursor, lines, outlet).await {
+    match tell(mesh, deltas, subscription, cursor, lines, outlet).await {
         Ok(never) => never,
         Err(followed) => followed,
     }
@@ -54,6 +58,7 @@ pub(crate) async fn follow<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
 
 async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     mesh: &Mesh,
+    deltas: Option<&Path>,
     subscription: &Subscription,
     cursor: &mut Option<Cursor>,
     lines: &mut Lines<R>,
@@ -68,6 +73,8 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     }
     outlet.say(&EventLine::subscribed(subscription, at)).await?;
     *cursor = Some(at);
+    let wanted = deltas.filter(|_| subscription.topics.contains(&Topic::Deltas));
+    let mut said = DeltaReader::of(wanted.map(Path::to_owned), subscription.agent.clone());
     let mut is_written_to = true;
     let mut mistakes = 0;
     loop {
@@ -75,6 +82,12 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
         tell_inbox(mesh, subscription, &mut at, cursor, outlet).await?;
         tokio::select! {
             changed = watch.changed() => changed?,
+            delta = said.next() => {
+                if delta.is_cut() {
+                    return Err(Cut::Nonsense("what agents say came faster than it was read").into());
+                }
+                outlet.say(&EventLine::Delta(delta)).await?;
+            }
             line = lines.next(), if is_written_to => match line {
                 // It may have closed its sending side and still read, as `nc` does at the end of its input.
                 Ok(Line::End) => {
@@ -112,7 +125,7 @@ async fn tell_event_log<W: AsyncWrite + Unpin>(
     cursor: &mut Option<Cursor>,
     outlet: &mut Outlet<W>,
 ) -> Result<(), Followed> {
-    if subscription.topics.iter().all(|topic| *topic == Topic::Inbox) {
+    if !subscription.is_of_event_log() {
         return Ok(());
     }
     loop {

@@ -5,12 +5,14 @@
 //! event is sent twice or left out, a follower that reconnects continues where it was, and a slow one costs one
 //! buffered part of a log.
 
+mod deltas;
 mod follow;
 mod outlet;
 mod serve;
 mod socket;
 mod words;
 
+pub(crate) use deltas::DeltaLine;
 pub(crate) use follow::{Followed, follow};
 pub(crate) use outlet::{Cut, Outlet};
 pub(crate) use serve::serve;

@@ -1,5 +1,6 @@
 //! The followers of one server: each has its own task, and none can harm another or the server.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,7 @@ const MOST_MISTAKES: usize = 16;
 const AFTER_A_FAULT: Duration = Duration::from_millis(200);
 
 /// Serves followers until `stop`. A faulty follower ends only its own connection.
-pub(crate) async fn serve(mesh: Arc<Mesh>, socket: Socket, stop: CancellationToken) {
+pub(crate) async fn serve(mesh: Arc<Mesh>, socket: Socket, deltas: Option<PathBuf>, stop: CancellationToken) {
     let room = Arc::new(Semaphore::new(MOST_FOLLOWERS));
     let mut followers: JoinSet<()> = JoinSet::new();
     loop {
@@ -50,9 +51,9 @@ pub(crate) async fn serve(mesh: Arc<Mesh>, socket: Socket, stop: CancellationTok
         };
         match Arc::clone(&room).try_acquire_owned() {
             Ok(place) => {
-                let mesh = Arc::clone(&mesh);
+                let (mesh, deltas) = (Arc::clone(&mesh), deltas.clone());
                 followers.spawn(async move {
-                    serve_one(&mesh, stream).await;
+                    serve_one(&mesh, deltas.as_deref(), stream).await;
                     drop(place);
                 });
             }
@@ -72,14 +73,14 @@ fn turn_away(stream: &UnixStream) {
     }
 }
 
-async fn serve_one(mesh: &Mesh, stream: UnixStream) {
+async fn serve_one(mesh: &Mesh, deltas: Option<&Path>, stream: UnixStream) {
     let (reader, writer) = stream.into_split();
     let mut lines = Lines::of(Some(reader), LONGEST_LINE);
     let mut outlet = Outlet::new(writer, PATIENCE);
     let mut cursor: Option<Cursor> = None;
     let asked = timeout(PATIENCE, asked(mesh, &mut lines, &mut outlet)).await;
     let followed = match asked {
-        Ok(Ok(subscription)) => follow(mesh, &subscription, &mut cursor, &mut lines, &mut outlet).await,
+        Ok(Ok(subscription)) => follow(mesh, deltas, &subscription, &mut cursor, &mut lines, &mut outlet).await,
         Ok(Err(cut)) => Followed::Cut(cut),
         Err(_) => Followed::Cut(Cut::Nonsense("nothing was subscribed to in time")),
     };

@@ -11,6 +11,8 @@ use tokio::net::{UnixListener, UnixStream};
 use crate::environment::Environment;
 
 const FILE: &str = "events.sock";
+/// The socket of what driven agents say.
+const DELTAS: &str = "deltas.sock";
 /// The longest path of a Unix socket, without the final NUL: 108 bytes with it on Linux, 104 elsewhere.
 const LONGEST_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
@@ -53,7 +55,16 @@ pub(crate) struct Socket {
 impl Socket {
     /// The socket's path: in the data folder, or in the user's runtime folder if that path would be too long.
     pub(crate) fn path(dir: &Path, environment: &Environment) -> Result<PathBuf, SocketError> {
-        let within = dir.join(FILE);
+        Socket::place(dir, FILE, "", environment)
+    }
+
+    /// The same for what driven agents say.
+    pub(crate) fn path_of_deltas(dir: &Path, environment: &Environment) -> Result<PathBuf, SocketError> {
+        Socket::place(dir, DELTAS, "deltas-", environment)
+    }
+
+    fn place(dir: &Path, name: &str, aside: &str, environment: &Environment) -> Result<PathBuf, SocketError> {
+        let within = dir.join(name);
         if fits(&within) {
             return Ok(within);
         }
@@ -61,7 +72,7 @@ impl Socket {
         let mut hasher = DefaultHasher::new();
         dir.hash(&mut hasher);
         // Followers read the path from the server's record, so it may change between releases.
-        let name = format!("relay-mesh-{:016x}.sock", hasher.finish());
+        let name = format!("relay-mesh-{aside}{:016x}.sock", hasher.finish());
         let aside = runtime.map(|folder| folder.join(name));
         match aside.filter(|path| fits(path)) {
             Some(path) => Ok(path),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Position;
 
+use super::deltas::DeltaLine;
 use crate::errors::{Explain, WHO_IS_HERE};
 use crate::exit::Exit;
 use crate::shapes::events::details;
@@ -24,19 +25,26 @@ pub(crate) enum Topic {
     Reservations,
     /// Commands: asked for, taken, ended
     Commands,
+    /// What agents do: turns, items, files, commands of their harnesses, who needs their user, who starts and ends
+    Turns,
+    /// What driven agents say, while they say it; kept nowhere
+    Deltas,
     /// Who registers, goes offline, comes back, is adopted, is invited, is woken, is held back, asks the user or is deleted
     Agents,
 }
 
 impl Topic {
-    pub(crate) const ALL: [Topic; 4] = [Topic::Inbox, Topic::Reservations, Topic::Commands, Topic::Agents];
+    pub(crate) const ALL: [Topic; 6] =
+        [Topic::Inbox, Topic::Reservations, Topic::Commands, Topic::Turns, Topic::Agents, Topic::Deltas];
 
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Topic::Inbox => "inbox",
             Topic::Reservations => "reservations",
             Topic::Commands => "commands",
+            Topic::Turns => "turns",
             Topic::Agents => "agents",
+            Topic::Deltas => "deltas",
         }
     }
 
@@ -47,6 +55,8 @@ impl Topic {
                 Some(Topic::Reservations)
             }
             "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
+            "turn-started" | "turn-completed" | "turn-failed" | "item-started" | "file-changed" | "shell-command"
+            | "needs-input" | "spawned" | "ended" => Some(Topic::Turns),
             "registered" | "agent-offline" | "agent-online" | "adopted" | "invited" | "woke" | "wake-failed"
             | "held" | "deleted" | "store-replaced" | "asked" | "ask-answered" | "ask-settled" | "paused"
             | "resumed" => Some(Topic::Agents),
@@ -207,6 +217,11 @@ impl Subscription {
         }
     }
 
+    /// Whether something of it is in the event log.
+    pub(crate) fn is_of_event_log(&self) -> bool {
+        self.topics.iter().any(|topic| !matches!(topic, Topic::Inbox | Topic::Deltas))
+    }
+
     pub(crate) fn inbox(&self) -> Option<&AgentName> {
         self.agent.as_ref().filter(|_| self.topics.contains(&Topic::Inbox))
     }
@@ -274,6 +289,8 @@ pub(crate) enum EventLine {
         /// The position after it.
         cursor: String,
     },
+    /// What a driven agent says.
+    Delta(DeltaLine),
     /// No event; the server is still there.
     Alive {
         /// Always `alive`.
@@ -365,6 +382,20 @@ mod tests {
             ),
             (Some(Topic::Commands), &["commanded", "command-waits", "command-run", "command-taken", "command-done"]),
             (
+                Some(Topic::Turns),
+                &[
+                    "turn-started",
+                    "turn-completed",
+                    "turn-failed",
+                    "item-started",
+                    "file-changed",
+                    "shell-command",
+                    "needs-input",
+                    "spawned",
+                    "ended",
+                ],
+            ),
+            (
                 Some(Topic::Agents),
                 &[
                     "registered",
@@ -401,7 +432,10 @@ mod tests {
         check(r#"{"subscribe":["inbox"],"agent":"bob","cursor":"17-4"}"#, "inbox of bob from 17-4");
         check(r#"{"subscribe":["agents"],"cursor":"start","newer":true}"#, "agents of nobody from 0-0");
         check(r#"{"subscribe":["inbox"]}"#, "`inbox` wants an `agent`");
-        check(r#"{"subscribe":["mail"]}"#, "`mail` cannot be followed, only inbox, reservations, commands, agents");
+        check(
+            r#"{"subscribe":["mail"]}"#,
+            "`mail` cannot be followed, only inbox, reservations, commands, turns, agents, deltas",
+        );
         check(r#"{"subscribe":[]}"#, "must name one or more");
         check(r#"{"subscribe":"inbox"}"#, "was not understood");
         check(r#"{"subscribe":["inbox"],"agent":"Bob!"}"#, "is not a name");

@@ -40,12 +40,12 @@ impl Explain for IdError {
 impl Explain for SendError {
     fn exit(&self) -> Exit {
         match self {
-            SendError::Draft(_) | SendError::Nobody => Exit::Usage,
+            SendError::Draft(_) | SendError::Nobody | SendError::Channel(_) => Exit::Usage,
             SendError::Address(error) => error.exit(),
             SendError::OtherUnderKey { stored, .. } if !stored.is_empty() => Exit::Failure,
             SendError::OtherUnderKey { .. } => Exit::Usage,
             SendError::NotRegistered => Exit::Refused,
-            SendError::UnknownReply(_) | SendError::NobodyElse => Exit::NotFound,
+            SendError::UnknownReply(_) | SendError::NobodyElse | SendError::EmptyChannel(_) => Exit::NotFound,
             SendError::Store { .. } | SendError::Unreadable(_) | SendError::NotQueued(_) => Exit::Store,
         }
     }
@@ -68,6 +68,10 @@ impl Explain for SendError {
             SendError::NotRegistered => Some("register first: `relay-mesh register NAME`".to_owned()),
             SendError::Nobody => Some("name the recipient, or send to everyone with `--broadcast`".to_owned()),
             SendError::NobodyElse => Some(WHO_IS_HERE.to_owned()),
+            SendError::Channel(_) => Some("put it in quotes, as in `'#audit'`".to_owned()),
+            SendError::EmptyChannel(channel) => {
+                Some(format!("`relay-mesh channel join {} --agent NAME` has an agent join it", channel.as_str()))
+            }
             SendError::UnknownReply(_) => {
                 Some("`relay-mesh read` prints the ids of the messages that you may answer".to_owned())
             }

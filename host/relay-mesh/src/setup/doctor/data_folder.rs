@@ -196,12 +196,13 @@ fn is_value(root: &Path, path: &Path) -> bool {
 }
 
 /// The first segments of the keys of the store's values.
-const KEPT_IN_STORE: [&str; 18] = [
+const KEPT_IN_STORE: [&str; 19] = [
     "agents",
     "asks",
     "commands",
     "driven",
     "driven-ended",
+    "event-hooks",
     "folders",
     "invitations",
     "listeners",
