@@ -62,6 +62,16 @@ pub fn ancestors() -> Vec<ProcessId> {
     found
 }
 
+/// The processes above this one that belong to whatever started it: up to the first one that leads a session, which is
+/// the shell of a terminal or the user's service manager, and starts much else.
+pub fn ancestors_in_session() -> Vec<ProcessId> {
+    let leads = |process: &ProcessId| {
+        let number = i32::try_from(process.pid).ok().and_then(rustix::process::Pid::from_raw);
+        number.is_none_or(|number| rustix::process::getsid(Some(number)) == Ok(number))
+    };
+    ancestors().into_iter().take_while(|above| !leads(above)).collect()
+}
+
 /// The process that has this number now; none if it has ended.
 pub(crate) fn find(pid: u32) -> Option<ProcessId> {
     entry(pid).filter(|entry| !entry.is_zombie).map(|entry| entry.process)
