@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_holds_anothers_settings_is_refused_as_they_are() {
+    fn a_folder_that_holds_foreign_settings_is_refused_as_they_are() {
         let surroundings = Surroundings {
             home: Some(PathBuf::from("/h")),
             environment: [("CLAUDE_CONFIG_DIR".to_owned(), "/h/all/deep/claude".to_owned())].into(),
