@@ -38,14 +38,9 @@ fn no_shell_of_a_harness_consents_for_its_user() {
         let model = Model::start(Script::new().call("Set it up", "Bash", input));
         let asked = ClaudeCode::new(&stage, &model).ask("Set it up.", &[]);
         let told = model.heard().iter().map(test_support::Heard::news).collect::<Vec<_>>().join("\n");
-        for number in 0..deeds.len() {
+        for (number, deed) in deeds.iter().enumerate() {
             for which in ["first", "second"] {
-                assert!(
-                    told.contains(&format!("{which}-{number} 4")),
-                    "{}: {told}: {:?}",
-                    deeds[number],
-                    asked.outcome
-                );
+                assert!(told.contains(&format!("{which}-{number} 4")), "{deed}: {told}: {:?}", asked.outcome);
             }
         }
         assert_eq!(told.matches("this shell belongs to an agent").count(), 2 * deeds.len(), "{told}");
