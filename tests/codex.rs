@@ -213,6 +213,7 @@ fn what_a_team_commits_finds_the_program_and_the_data_folder_of_this_machine() {
         assert_eq!(there["agents"][0]["session"], json!(run.session), "server and hooks found it: {there}");
         let protocol = model.heard()[0].place_of("Register once with register_agent");
         assert_eq!(protocol.as_deref(), Some("developer"), "the hook was run");
+        model.reads_the_protocol_once("Join the mesh as alice.");
         assert_eq!(session_of(&stage, "alice"), None, "and nothing else");
     });
 }

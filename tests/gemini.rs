@@ -26,9 +26,9 @@ fn it_joins_is_told_the_protocol_and_takes_mail_when_its_turn_ends() {
         let run = Gemini::new(&stage, &model).ask("Join the mesh as alice.", &[]);
         assert!(run.result.ends_with("Now I am done."), "{:?}", run.outcome);
 
-        let first = model.heard().first().expect("it asked its model").news();
-        let (_, added) = first.split_once("<hook_context>").unwrap_or_else(|| panic!("nothing was added to {first}"));
-        assert!(added.contains("Register once with register_agent"), "the protocol: {added}");
+        let first = model.heard().first().expect("it asked its model").everything();
+        assert!(first.contains("Register once with register_agent"), "the protocol: {first}");
+        model.reads_the_protocol_once("Join the mesh as alice.");
 
         assert_eq!(session_of(&stage, "alice"), Some(run.session), "only a ticket names the session");
         let message: Value =

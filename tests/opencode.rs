@@ -36,6 +36,7 @@ fn an_idle_session_in_a_terminal_is_woken_and_answers() {
         let id = sent.structured["id"].as_str().expect("a message has an id").to_owned();
         let woken = model.wait_for_news("What is the answer?");
         assert!(woken.everything().contains("You are `alice` on the relay-mesh."), "it knows who it is");
+        model.reads_the_protocol_once("Join the mesh as alice.");
         let reply = bob.call("fetch_messages", json!({"wait_seconds": 20, "acknowledge": true}));
         assert!(reply.text.contains("The answer is 42."), "{reply:?}");
         wait_for("the history is reached", || statuses(&stage, &id).contains(&"acknowledged".to_owned()).then_some(()));

@@ -176,6 +176,8 @@ fn a_root_that_nobody_may_have_is_refused_at_the_install() {
         ("~/.relay-mesh/inboxes", "where relay-mesh keeps mail and keys"),
         ("/proc/self", "it is the system's"),
         ("~/.claude", "a root for these is named `claude-code`"),
+        ("${project}/.claude", "a root for these is named `claude-code`"),
+        ("~/.config", "it holds the settings of every program"),
     ] {
         let rooted = |stage: &Stage| {
             let text = format!("{}\n[grants.roots.config]\npath = \"{path}\"\n", manifest("polite"));
@@ -184,6 +186,44 @@ fn a_root_that_nobody_may_have_is_refused_at_the_install() {
         };
         check(rooted, &["the root `config` asks for", expected]);
     }
+}
+
+#[test]
+fn a_socket_that_nobody_may_have_is_refused_at_the_install() {
+    for (path, expected) in [
+        ("~/.relay-mesh/events.sock", "where relay-mesh keeps mail and keys"),
+        ("~/.relay-mesh/{name}.sock", "where relay-mesh keeps mail and keys"),
+        ("/run/docker.sock", "it is the system's"),
+        ("~/.codex/app-server-control/app-server-control.sock", "an endpoint for these is named `codex`"),
+    ] {
+        let asks = |stage: &Stage| {
+            let text = format!(
+                "{}\n[grants.endpoints]\nrpc = {{ unix = \"{path}\", framing = \"lines\" }}\n",
+                manifest("polite")
+            );
+            ship(&stage.folder.join("package"), "polite", &built("polite"), &text)
+        };
+        check(asks, &["the endpoint `rpc` asks for", expected]);
+    }
+}
+
+#[test]
+fn the_settings_of_an_installed_adapter_are_its_own() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    let install = |name: &str, text: String| {
+        let path = ship(&stage.folder.join(name), name, &built(name), &text).display().to_string();
+        let arguments = ["plugin", "install", &path, "--yes", "--grant", "state"];
+        stage.relay(&arguments).env("XDG_CACHE_HOME", cache()).run()
+    };
+    let rooted = |root: &str| {
+        let text = format!("{}\n[grants.roots.{root}]\npath = \"~/.hostile/inner\"\n", manifest("polite"));
+        install("polite", text)
+    };
+    assert_eq!(install("hostile", manifest("hostile")).code, Some(0));
+    let refused = rooted("config");
+    assert_eq!(refused.code, Some(4), "{}", refused.stderr);
+    assert!(refused.stderr.contains("a root for these is named `hostile`"), "{}", refused.stderr);
+    assert_eq!(rooted("hostile").code, Some(0));
 }
 
 #[test]

@@ -58,7 +58,17 @@ fn root_with_somebodys_home_is_refused_before_anything_is_written() {
     let before = Program::new("ls").arg("-A").arg(&home).succeed();
     let named = home.join("mesh");
     for variables in [vec![("HOME", home.as_path())], vec![("HOME", home.as_path()), ("RELAY_DIR", named.as_path())]] {
-        for arguments in [&["register", "alice"][..], &["agents"], &["status"], &["doctor"], &["up"], &["gc"]] {
+        for arguments in [
+            &["register", "alice"][..],
+            &["agents"],
+            &["status"],
+            &["doctor"],
+            &["up"],
+            &["gc"],
+            &["mcp"],
+            &["serve"],
+            &["install", "claude-code", "--yes"],
+        ] {
             let refused = as_root(&stage, &variables, arguments);
             assert_eq!(refused.code, Some(5), "{arguments:?}: {refused:?}");
             assert!(refused.stderr.contains("belongs to user"), "{arguments:?}: {refused:?}");

@@ -26,6 +26,7 @@ use crate::guest::{Guest, Lender, Stopped};
 use crate::host_functions;
 use crate::instance::{Component, Instance, bounded};
 use crate::optional::Exported;
+use crate::session_process::Nameable;
 use crate::ticker::{Begun, Meter, Running};
 
 /// Concurrent calls of one adapter. Further ones wait.
@@ -336,6 +337,7 @@ impl Harness for Adapter {
 
     async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError> {
         let grants = &self.lender.grants;
+        let nameable = Nameable::by_caller(&grants.asker(), seen.transport);
         let mut seen = to_guest::caller(seen, grants.narrow(&seen.environment));
         // The tools are ours, so their arguments are for us: in them are the texts of messages.
         if grants.arguments().is_err() {
@@ -344,7 +346,8 @@ impl Harness for Adapter {
         let found = self.ask("detect", |store, component| {
             Box::pin(async move { component.relay_adapter_sessions().call_detect(store, &seen).await })
         });
-        found.await?.map(from_guest::detection).map(|found| self.bounds().detection(found)).transpose()
+        let found = found.await?.map(from_guest::detection).map(|found| nameable.detection(found));
+        found.map(|found| self.bounds().detection(found)).transpose()
     }
 
     async fn discover(&self) -> Result<Vec<Session>, HarnessError> {
@@ -453,7 +456,8 @@ impl Harness for Adapter {
             });
             let read = read.await;
             self.account("hook read", &instance);
-            self.bounds().reading(from_guest::reading(self.judge("hook read", read).await?))?
+            let reading = from_guest::reading(self.judge("hook read", read).await?);
+            self.bounds().reading(Nameable::by_hook(&self.lender.grants.asker()).reading(reading))?
         };
         // No guest code runs while the host reads the files, so the ticker is off too.
         let occasion = reading.occasion;

@@ -16,9 +16,10 @@ use crate::adapter::Adapter;
 use crate::compiling::Compiler;
 use crate::engine::Machinery;
 use crate::faults::Faults;
+use crate::foreign_settings::SettingsFolder;
 use crate::grants::{Consents, Given, Grants};
 use crate::host_functions;
-use crate::installed::InstalledAdapters;
+use crate::installed::{InstalledAdapters, Record};
 use crate::loading::Version;
 use crate::manifest::{Asks, Manifest};
 use crate::matching;
@@ -132,6 +133,12 @@ impl Adapters {
         Ok(self.resolve_even_disabled(name)?.map(|candidate| (candidate.manifest.clone(), self.grants(&candidate))))
     }
 
+    /// Whether the adapter of this name is part of the program, so that its words were reviewed.
+    pub fn is_built_in(&self, name: &str) -> bool {
+        let found = self.resolve_even_disabled(name).ok().flatten();
+        found.is_some_and(|candidate| candidate.source == Source::BuiltIn)
+    }
+
     /// Home, project and variables, which fill the paths of manifests.
     pub fn surroundings(&self) -> &Surroundings {
         &self.surroundings
@@ -231,18 +238,44 @@ impl Adapters {
 
     pub(crate) fn grants(&self, candidate: &Candidate) -> Grants {
         let asks = self.asks_beside_others(&candidate.manifest);
-        Grants::new(&candidate.manifest.name, asks, self.given(candidate))
+        self.grants_of(candidate, asks, self.given(candidate))
+    }
+
+    /// Grants that know whose settings lie around.
+    pub(crate) fn grants_of(&self, candidate: &Candidate, asks: Asks, given: Given) -> Grants {
+        let grants = Grants::new(&candidate.manifest.name, asks, given);
+        match candidate.source {
+            Source::BuiltIn => grants,
+            Source::Installed(_) | Source::Plugin(_) => grants.beside(self.earlier_settings(&candidate.manifest.name)),
+        }
+    }
+
+    /// The settings of the adapters that were installed before this one.
+    pub(crate) fn earlier_settings(&self, name: &str) -> Arc<[SettingsFolder]> {
+        let installed = self.sources.all_installed(&mut Vec::new());
+        let known: Vec<String> = Sources::built_in_names()
+            .map(str::to_owned)
+            .chain(installed.iter().map(|(record, _)| record.name.clone()))
+            .collect();
+        let earlier = Adapters::earlier_of(name, &installed);
+        earlier.flat_map(|other| SettingsFolder::of_manifest(&other.manifest, &known)).collect()
+    }
+
+    /// The installed adapters that were there before this one.
+    fn earlier_of<'i>(
+        name: &'i str,
+        installed: &'i [(Arc<Record>, Arc<Candidate>)],
+    ) -> impl Iterator<Item = &'i Arc<Candidate>> {
+        let own = installed.iter().find(|(record, _)| record.name == name).map(|(_, candidate)| candidate);
+        let others = installed.iter().filter(move |(record, _)| record.name != name).map(|(_, other)| other);
+        others.filter(move |other| own.is_none_or(|own| matching::is_earlier(other, own)))
     }
 
     /// What a manifest requests on this machine: what it names of another installed adapter's is a request too.
     pub(crate) fn asks_beside_others(&self, manifest: &Manifest) -> Asks {
         let mut asks = manifest.asks.clone();
-        let all = self.sources.all_installed(&mut Vec::new());
-        let own = all.iter().find(|(record, _)| record.name == manifest.name).map(|(_, candidate)| candidate);
-        for (_, other) in all.iter().filter(|(record, _)| record.name != manifest.name) {
-            if own.is_none_or(|own| matching::is_earlier(other, own)) {
-                asks.foreign.add_those_of(&manifest.matches, &other.manifest);
-            }
+        for other in Adapters::earlier_of(&manifest.name, &self.sources.all_installed(&mut Vec::new())) {
+            asks.foreign.add_those_of(&manifest.matches, &other.manifest);
         }
         asks
     }

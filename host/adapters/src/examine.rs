@@ -2,6 +2,7 @@
 //! loaded. To say what it is, nothing of it is compiled or run.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use mesh::ports::harness::HarnessError;
@@ -18,9 +19,9 @@ use crate::loading::{Unmade, linked, versions};
 use crate::manifest::Manifest;
 use crate::outline::outline;
 use crate::package::Package;
-use crate::places::{self, Asker};
+use crate::places::{self, Asker, Requested};
 use crate::sources::{Candidate, Source};
-use crate::template::fill_path;
+use crate::template::{FillError, Surroundings, fill_path};
 
 /// What an adapter is, as far as it can be told without running it.
 #[derive(Clone, Debug)]
@@ -81,17 +82,17 @@ pub enum Objection {
         /// Its path in the manifest.
         path: String,
         /// Where that path leads now.
-        place: std::path::PathBuf,
+        place: PathBuf,
     },
-    /// A root is a folder that no adapter may have.
-    #[error("the root `{root}` asks for {path}, and no adapter may have `{place}`: {why}")]
+    /// A folder or a socket that no adapter may have.
+    #[error("the {grant} asks for {path}, and no adapter may have `{place}`: {why}")]
     Forbidden {
-        /// The root's name.
-        root: String,
+        /// What kind of grant it is, and its name.
+        grant: String,
         /// Its path in the manifest.
         path: String,
         /// Where that path leads now.
-        place: std::path::PathBuf,
+        place: PathBuf,
         /// Why.
         why: String,
     },
@@ -233,7 +234,7 @@ impl Adapters {
 
     /// The folders in which compiled components are kept, in the order in which they are tried, up to the first in which
     /// they can be kept; each other one with the reason why not.
-    pub fn caches(&self) -> Vec<(std::path::PathBuf, Option<String>)> {
+    pub fn caches(&self) -> Vec<(PathBuf, Option<String>)> {
         let mut found = Vec::new();
         for cache in self.settings.caches() {
             let fault = cache::fault(&cache);
@@ -246,9 +247,20 @@ impl Adapters {
         found
     }
 
+    /// Where a path of a manifest leads now, with links followed; none if that is where it says.
+    pub fn leads_now(&self, template: &str) -> Option<PathBuf> {
+        let place = fill_path(template, &self.surroundings).ok()?;
+        let found = places::real(&place);
+        // A home that is a link itself is no news.
+        let home = self.surroundings.home.as_deref().map(places::real);
+        let said = fill_path(template, &Surroundings { home, ..(*self.surroundings).clone() }).unwrap_or(place);
+        (template.contains("${") || found != said).then_some(found)
+    }
+
     /// The objection, if any, to installing an adapter with this manifest on this machine now.
     pub fn objection(&self, manifest: &Manifest) -> Option<Objection> {
-        self.stray_root(manifest).or_else(|| self.forbidden_root(manifest)).or_else(|| self.taken(manifest))
+        let place = || self.forbidden_root(manifest).or_else(|| self.forbidden_endpoint(manifest));
+        self.stray_root(manifest).or_else(place).or_else(|| self.taken(manifest))
     }
 
     fn stray_root(&self, manifest: &Manifest) -> Option<Objection> {
@@ -261,14 +273,44 @@ impl Adapters {
     }
 
     fn forbidden_root(&self, manifest: &Manifest) -> Option<Objection> {
-        let asker = Asker::Stranger(manifest.name.clone());
+        let asker = self.stranger(manifest);
         manifest.asks.roots.iter().find_map(|(root, asked)| {
-            // What a project's folder is depends on the command, and is checked when it is opened.
-            let place =
-                fill_path(&asked.path, &self.surroundings).ok().filter(|_| !asked.path.contains("${project}"))?;
-            let why = places::objection(&asker, root, &place, &self.surroundings)?;
-            Some(Objection::Forbidden { root: root.clone(), path: asked.path.clone(), place, why })
+            let fill = |surroundings: &Surroundings| fill_path(&asked.path, surroundings);
+            let (place, why) = self.judged(&asker, Requested::Root(root), &asked.path, fill)?;
+            Some(Objection::Forbidden { grant: format!("root `{root}`"), path: asked.path.clone(), place, why })
         })
+    }
+
+    fn forbidden_endpoint(&self, manifest: &Manifest) -> Option<Objection> {
+        let asker = self.stranger(manifest);
+        manifest.asks.endpoints.iter().find_map(|(endpoint, asked)| {
+            let path = asked.address.to_string();
+            let fill = |surroundings: &Surroundings| asked.address.socket_of_any_value(surroundings);
+            let (place, why) = self.judged(&asker, Requested::Endpoint(endpoint), &path, fill)?;
+            Some(Objection::Forbidden { grant: format!("endpoint `{endpoint}`"), path, place, why })
+        })
+    }
+
+    /// Where a path leads and why that is refused. What a project's folder is depends on the command: there only
+    /// settings are compared, and the rest when it is opened.
+    fn judged(
+        &self,
+        asker: &Asker,
+        requested: Requested<'_>,
+        template: &str,
+        fill: impl Fn(&Surroundings) -> Result<PathBuf, FillError>,
+    ) -> Option<(PathBuf, String)> {
+        if ["${project}", "${main-worktree}"].iter().any(|project| template.contains(project)) {
+            let why = places::objection_in_projects(asker, requested, fill, &self.surroundings)?;
+            return Some((PathBuf::from(template), why));
+        }
+        let place = fill(&self.surroundings).ok()?;
+        let why = places::objection(asker, requested, &place, &self.surroundings)?;
+        Some((place, why))
+    }
+
+    fn stranger(&self, manifest: &Manifest) -> Asker {
+        Asker::Stranger { name: manifest.name.clone(), earlier: self.earlier_settings(&manifest.name) }
     }
 
     fn taken(&self, manifest: &Manifest) -> Option<Objection> {

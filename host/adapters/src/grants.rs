@@ -2,9 +2,11 @@
 //! and the user gives it. A built-in adapter has everything that it requests.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::answers::{Answer, AnswerKind, Answers, OWN_WORDS};
 use crate::digest::Digest;
+use crate::foreign_settings::{SettingsFolder, none_installed};
 use crate::manifest::{Access, Asks, CommandLine, Drive, Endpoint, Links, Login, Root, Run, Serve};
 use crate::places::Asker;
 use crate::template::Origin;
@@ -94,12 +96,19 @@ pub struct Grants {
     adapter: String,
     asks: Asks,
     given: Given,
+    /// The settings of adapters that were installed before this one.
+    earlier: Arc<[SettingsFolder]>,
 }
 
 impl Grants {
     /// The grants that the manifest requests, with those that are given.
     pub fn new(adapter: &str, asks: Asks, given: Given) -> Grants {
-        Grants { adapter: adapter.to_owned(), asks, given }
+        Grants { adapter: adapter.to_owned(), asks, given, earlier: none_installed() }
+    }
+
+    /// The same beside the settings of adapters that were installed earlier.
+    pub(crate) fn beside(self, earlier: Arc<[SettingsFolder]>) -> Grants {
+        Grants { earlier, ..self }
     }
 
     /// The folder of a read grant.
@@ -192,7 +201,7 @@ impl Grants {
     pub(crate) fn asker(&self) -> Asker {
         match self.given {
             Given::BuiltIn => Asker::BuiltIn,
-            Given::ByPerson(_) => Asker::Stranger(self.adapter.clone()),
+            Given::ByPerson(_) => Asker::Stranger { name: self.adapter.clone(), earlier: Arc::clone(&self.earlier) },
         }
     }
 

@@ -16,7 +16,7 @@ use crate::cache::{self, Compilation, LoadError};
 use crate::compiling::Attempt;
 use crate::digest::Digest;
 use crate::engine::Machinery;
-use crate::grants::{Given, Grants};
+use crate::grants::Given;
 use crate::guest::Lender;
 use crate::host_functions;
 use crate::host_functions::rates::Rates;
@@ -107,7 +107,7 @@ impl Adapters {
         };
         Arc::new(Lender {
             name: name.clone(),
-            grants: Grants::new(name, asks.clone(), given),
+            grants: self.grants_of(candidate, asks.clone(), given),
             traces: traces.clone(),
             limits: *limits,
             store,

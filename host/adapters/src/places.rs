@@ -3,37 +3,81 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::Arc;
 
-use crate::manifest::Manifest;
-use crate::sources::BUILT_IN;
-use crate::template::{Surroundings, fill_path};
+use crate::foreign_settings::{ForeignSettings, SettingsFolder};
+use crate::template::{FillError, Surroundings, fill_path};
 
 /// Trees of the system's, which hold the secrets of every process or are no files at all.
 const SYSTEM: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/boot", "/var/run"];
 /// Folders in which everybody's settings are: a folder in them may be requested, the whole may not.
 const SHARED: [&str; 11] =
     ["/", "/etc", "/home", "/Users", "/root", "/var", "/usr", "/opt", "/srv", "/tmp", "/var/lib"];
+/// The same in a home.
+const SHARED_IN_A_HOME: [&str; 8] = [
+    "~/.config",
+    "~/.local",
+    "~/.local/share",
+    "~/.local/state",
+    "~/.cache",
+    "~/Library",
+    "~/Library/Application Support",
+    "~/Library/Preferences",
+];
+/// The variables that say where those are.
+const SHARED_BY_VARIABLE: [&str; 5] =
+    ["${XDG_CONFIG_HOME}", "${XDG_DATA_HOME}", "${XDG_STATE_HOME}", "${XDG_CACHE_HOME}", "${XDG_RUNTIME_DIR}"];
 /// Where homes are.
 const HOMES: [&str; 2] = ["/home", "/Users"];
 
-/// Whose adapter asks for a folder.
+/// Whose adapter asks for a folder or a socket.
 #[derive(Clone, Debug)]
 pub(crate) enum Asker {
     /// One that is part of the program, which was reviewed with its manifest.
     BuiltIn,
-    /// Another one, of this name.
-    Stranger(String),
+    /// Another one.
+    Stranger {
+        name: String,
+        /// The settings of the adapters that were installed before it.
+        earlier: Arc<[SettingsFolder]>,
+    },
 }
 
-/// Why an adapter may not have a folder, as the end of a sentence that begins with it.
-pub(crate) fn objection(asker: &Asker, root: &str, place: &Path, surroundings: &Surroundings) -> Option<String> {
-    // A folder that is not there yet is judged by the part that is.
+/// The grant by which a place is asked for, with its name in the manifest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Requested<'a> {
+    Root(&'a str),
+    Endpoint(&'a str),
+}
+
+impl Requested<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Requested::Root(name) | Requested::Endpoint(name) => name,
+        }
+    }
+
+    fn noun(&self) -> &'static str {
+        match self {
+            Requested::Root(_) => "a root",
+            Requested::Endpoint(_) => "an endpoint",
+        }
+    }
+}
+
+/// Why an adapter may not have a folder or a socket, as the end of a sentence that begins with it.
+pub(crate) fn objection(
+    asker: &Asker,
+    requested: Requested<'_>,
+    place: &Path,
+    surroundings: &Surroundings,
+) -> Option<String> {
+    // What is not there yet is judged by the part that is.
     let place = real(place);
     if let Some(folder) = Private::of(surroundings).holder(&place) {
         return Some(format!("it is in `{}`, where relay-mesh keeps mail and keys", folder.display()));
     }
-    let Asker::Stranger(name) = asker else { return None };
+    let Asker::Stranger { name, .. } = asker else { return None };
     if SYSTEM.iter().any(|tree| place.starts_with(tree)) {
         return Some("it is the system's".to_owned());
     }
@@ -53,13 +97,37 @@ pub(crate) fn objection(asker: &Asker, root: &str, place: &Path, surroundings: &
             return Some("it is somebody else's home".to_owned());
         }
     }
-    let theirs = others_settings(name, surroundings).find(|(_, settings)| place.starts_with(settings));
-    match theirs {
-        Some((owner, _)) if owner != root => Some(format!(
-            "it holds the settings of `{owner}`; a root for these is named `{owner}`, so that the user sees whose they are"
-        )),
-        Some(_) | None => None,
+    let mut shared = SHARED_IN_A_HOME.iter().chain(&SHARED_BY_VARIABLE);
+    if shared.any(|shared| fill_path(shared, surroundings).is_ok_and(|shared| real(&shared) == place)) {
+        return Some("it holds the settings of every program".to_owned());
     }
+    objection_of_settings(&ForeignSettings::of(asker, surroundings), requested, &place)
+}
+
+/// The same for a place in a project, whichever project that will be: whose settings it is among.
+pub(crate) fn objection_in_projects(
+    asker: &Asker,
+    requested: Requested<'_>,
+    place: impl Fn(&Surroundings) -> Result<PathBuf, FillError>,
+    surroundings: &Surroundings,
+) -> Option<String> {
+    let project = Some(PathBuf::from("/a-project-of-the-user"));
+    let surroundings = Surroundings { project, main_worktree: None, ..surroundings.clone() };
+    let place = real(&place(&surroundings).ok()?);
+    objection_of_settings(&ForeignSettings::of(asker, &surroundings), requested, &place)
+}
+
+/// Why a place is refused because of the settings that it is among, or that are below it.
+pub(crate) fn objection_of_settings(
+    foreign: &ForeignSettings,
+    requested: Requested<'_>,
+    place: &Path,
+) -> Option<String> {
+    let (name, noun) = (requested.name(), requested.noun());
+    let owner = foreign.owner(name, place).or_else(|| foreign.owner_below(name, place))?;
+    Some(format!(
+        "it holds the settings of `{owner}`; {noun} for these is named `{owner}`, so that the user sees whose they are"
+    ))
 }
 
 /// Our own folders. A run's worktree is in the data folder, and is a project like any other.
@@ -102,27 +170,8 @@ fn is_foreign_home(place: &Path, own: &Path) -> bool {
     })
 }
 
-/// The settings of the harnesses whose adapters are built in, each with the harness's name.
-fn others_settings(own: &str, surroundings: &Surroundings) -> impl Iterator<Item = (&'static str, PathBuf)> {
-    let others = roots_of_built_in().iter().filter(move |(name, _)| *name != own);
-    others.filter_map(|(name, path)| Some((*name, real(&fill_path(path, surroundings).ok()?))))
-}
-
-/// The paths of their roots, but for projects. Parsed once in a process: each folder that is opened is compared.
-fn roots_of_built_in() -> &'static [(&'static str, String)] {
-    static ROOTS: OnceLock<Vec<(&'static str, String)>> = OnceLock::new();
-    ROOTS.get_or_init(|| {
-        let roots = BUILT_IN.iter().flat_map(|one| {
-            let roots = Manifest::parse(one.manifest).map(|manifest| manifest.asks.roots).unwrap_or_default();
-            roots.into_values().map(|root| (one.name, root.path))
-        });
-        let of_project = |path: &str| path.contains("${project}") || path.contains("${main-worktree}");
-        roots.filter(|(_, path)| !of_project(path)).collect()
-    })
-}
-
 /// A path with links followed, as far as it exists.
-fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     for existing in path.ancestors() {
         if let Ok(found) = existing.canonicalize() {
             return match path.strip_prefix(existing) {
@@ -144,11 +193,14 @@ mod tests {
     fn check(asker: &Asker, root: &str, path: &str, expected: &str) {
         let folder = tempfile::tempdir().expect("a folder");
         let home = folder.path().join("home");
-        for name in [".relay-mesh/inboxes", ".toad", ".claude", "project"] {
+        for name in
+            [".relay-mesh/inboxes", ".toad", ".claude/projects", ".config/opencode", ".neighbour", "project/sub"]
+        {
             std::fs::create_dir_all(home.join(name)).expect("a folder");
         }
         symlink(".relay-mesh", home.join("link")).expect("a link");
         symlink("/proc", home.join("system")).expect("a link");
+        symlink(".claude/projects", home.join("links")).expect("a link");
         let surroundings = Surroundings {
             home: Some(home.clone()),
             project: Some(home.join("project")),
@@ -156,13 +208,37 @@ mod tests {
             ..Surroundings::default()
         };
         let place = fill_path(path, &surroundings).expect("a path");
-        let told = objection(asker, root, &place, &surroundings).unwrap_or_default();
+        let told = objection(asker, Requested::Root(root), &place, &surroundings).unwrap_or_default();
         assert!(told.contains(expected) && told.is_empty() == expected.is_empty(), "{asker:?} {root} {path}: {told}");
+    }
+
+    /// An adapter beside an installed one, which has settings in the home and in projects.
+    fn stranger(name: &str) -> Asker {
+        let neighbour = "name = \"neighbour\"\ntitle = \"N\"\nversion = \"1\"\nwit = \"0.1\"\n\
+            [grants.roots.config]\npath = \"~/.neighbour\"\n[grants.roots.project]\npath = \"${project}\"\n\
+            [grants.roots.own]\npath = \"${project}/.neighbour\"\n";
+        let neighbour = crate::manifest::Manifest::parse(neighbour).expect("a manifest");
+        let earlier = SettingsFolder::of_manifest(&neighbour, &[]);
+        Asker::Stranger { name: name.to_owned(), earlier: earlier.into() }
+    }
+
+    #[test]
+    fn a_folder_that_holds_foreign_settings_is_refused_as_they_are() {
+        let surroundings = Surroundings {
+            home: Some(PathBuf::from("/h")),
+            environment: [("CLAUDE_CONFIG_DIR".to_owned(), "/h/all/deep/claude".to_owned())].into(),
+            ..Surroundings::default()
+        };
+        let told = |path: &str| objection(&stranger("toad"), Requested::Root("config"), Path::new(path), &surroundings);
+        for path in ["/h/all", "/h/all/deep", "/h/all/deep/claude", "/h/all/deep/claude/projects"] {
+            assert!(told(path).is_some_and(|why| why.contains("the settings of `claude-code`")), "{path}");
+        }
+        assert_eq!(told("/h/all/deep/toad"), None);
     }
 
     #[test]
     fn nobody_gets_our_own_files_the_systems_or_somebody_elses() {
-        let toad = Asker::Stranger("toad".to_owned());
+        let toad = stranger("toad");
         for (path, expected) in [
             ("~/.toad", ""),
             ("${project}", ""),
@@ -184,12 +260,29 @@ mod tests {
             ("/home/nobody-of-this-name/.ssh", "somebody else's home"),
             ("~/.claude", "the settings of `claude-code`"),
             ("~/.claude/sessions", "the settings of `claude-code`"),
+            ("~/links", "the settings of `claude-code`"),
+            ("~/.config", "the settings of every program"),
+            ("~/.config/toad", ""),
+            ("~/.local/share", "the settings of every program"),
+            ("~/.config/opencode", "the settings of `opencode`"),
+            ("~/.local/share/opencode/log", "the settings of `opencode`"),
+            ("~/.neighbour", "the settings of `neighbour`"),
+            ("~/.neighbour/sessions", "the settings of `neighbour`"),
+            ("${project}/.toad", ""),
+            ("${project}/.claude", "the settings of `claude-code`"),
+            ("${project}/sub/.Codex/x", "the settings of `codex`"),
+            ("${main-worktree}/.gemini", "the settings of `gemini-cli`"),
+            ("~/work/.cursor", "the settings of `cursor`"),
+            ("${project}/.neighbour", "the settings of `neighbour`"),
         ] {
             check(&toad, "config", path, expected);
         }
         // Named as what it is.
         check(&toad, "claude-code", "~/.claude", "");
-        check(&Asker::Stranger("claude-code".to_owned()), "config", "~/.claude", "");
+        check(&stranger("claude-code"), "config", "~/.claude", "");
+        check(&toad, "claude-code", "${project}/.claude", "");
+        check(&toad, "claude-code", "${project}/.codex", "the settings of `codex`");
+        check(&toad, "neighbour", "~/.neighbour", "");
         // Ours are reviewed, and get no mail and no keys either.
         check(&Asker::BuiltIn, "managed", "/etc/claude-code", "");
         check(&Asker::BuiltIn, "config", "~/.relay-mesh", "where relay-mesh keeps mail and keys");

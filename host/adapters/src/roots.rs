@@ -8,8 +8,9 @@ use std::sync::Arc;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
+use crate::foreign_settings::ForeignSettings;
 use crate::manifest::{Links, Root};
-use crate::places::{self, Asker, Private};
+use crate::places::{self, Asker, Private, Requested};
 use crate::template::{FillError, Surroundings, fill_path, is_inside};
 
 /// A granted folder, opened.
@@ -23,6 +24,7 @@ pub struct OpenRoot {
     links: Links,
     home: Option<PathBuf>,
     private: Private,
+    foreign: ForeignSettings,
 }
 
 /// Where a path really is, after links are followed.
@@ -110,7 +112,7 @@ impl OpenRoot {
     ) -> Result<OpenRoot, RootError> {
         let path = fill_path(&root.path, surroundings)
             .map_err(|source| RootError::Unknown { root: name.to_owned(), source })?;
-        if let Some(why) = places::objection(asker, name, &path, surroundings) {
+        if let Some(why) = places::objection(asker, Requested::Root(name), &path, surroundings) {
             return Err(RootError::Forbidden { path, why });
         }
         let dir = Dir::open_ambient_dir(&path, ambient_authority()).map_err(|source| match source.kind() {
@@ -120,7 +122,8 @@ impl OpenRoot {
         })?;
         let home = surroundings.home.clone();
         let private = Private::of(surroundings);
-        Ok(OpenRoot { name: name.to_owned(), path, dir: Arc::new(dir), links: root.links, home, private })
+        let foreign = ForeignSettings::of(asker, surroundings).below(&path);
+        Ok(OpenRoot { name: name.to_owned(), path, dir: Arc::new(dir), links: root.links, home, private, foreign })
     }
 
     /// Where a path is, with links followed as far as the root allows. A path that does not exist yet is located by the
@@ -136,7 +139,7 @@ impl OpenRoot {
         }
         let asked = Path::new(path);
         match follow(&self.dir, asked) {
-            Ok(found) => Ok(Located { dir: Arc::clone(&self.dir), path: found }),
+            Ok(found) => self.judged(&self.path, Located { dir: Arc::clone(&self.dir), path: found }),
             Err(Stray::Dangling) => Err(RootError::Dangling(self.path.join(asked))),
             Err(Stray::Io(source)) => Err(RootError::Io { path: self.path.join(asked), source }),
             Err(Stray::Escape) => match self.links {
@@ -171,7 +174,21 @@ impl OpenRoot {
         let under = found.join(rest);
         let under = under.strip_prefix(&home).map_err(|_| escapes())?;
         let dir = Dir::open_ambient_dir(&home, ambient_authority()).map_err(io)?;
-        Ok(Located { dir: Arc::new(dir), path: under.to_owned() })
+        self.judged(&home, Located { dir: Arc::new(dir), path: under.to_owned() })
+    }
+
+    /// Refuses what is among another harness's settings: a project contains some, and links may lead there.
+    fn judged(&self, base: &Path, located: Located) -> Result<Located, RootError> {
+        if self.foreign.is_empty() {
+            return Ok(located);
+        }
+        let place = places::real(&base.join(&located.path));
+        let objection = || places::objection_of_settings(&self.foreign, Requested::Root(&self.name), &place);
+        // The root itself was judged when it was opened.
+        match objection().filter(|_| !located.path.as_os_str().is_empty()) {
+            Some(why) => Err(RootError::Forbidden { path: place, why }),
+            None => Ok(located),
+        }
     }
 }
 
@@ -220,14 +237,21 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::foreign_settings::none_installed;
     use crate::manifest::Access;
 
     /// A home with a root `.x`, links in it, and a folder beside the home.
     fn check(links: Links, path: &str, expected: &str) {
+        check_of(&Asker::BuiltIn, "config", links, path, expected);
+    }
+
+    fn check_of(asker: &Asker, name: &str, links: Links, path: &str, expected: &str) {
         let outer = tempfile::tempdir().expect("a folder");
         let home = outer.path().join("home");
         let root = home.join(".x");
-        fs::create_dir_all(root.join("sub")).expect("a root");
+        fs::create_dir_all(root.join("sub/.codex")).expect("a root");
+        fs::create_dir_all(home.join(".claude/projects")).expect("settings");
+        fs::write(home.join(".claude/settings.json"), "{}").expect("settings");
         fs::create_dir_all(home.join("dotfiles/skills")).expect("dotfiles");
         fs::create_dir_all(outer.path().join("elsewhere")).expect("elsewhere");
         fs::write(home.join("dotfiles/settings.json"), "{}").expect("settings");
@@ -238,13 +262,16 @@ mod tests {
             ("skills", "../dotfiles/skills"),
             ("inner", "sub"),
             ("out", "../../elsewhere"),
+            ("claude", "../.claude"),
+            ("theirs.json", "../.claude/settings.json"),
+            ("theirs", "sub/.codex"),
             ("broken", "nowhere"),
         ] {
             symlink(target, root.join(link)).expect("a link");
         }
         let surroundings = Surroundings { home: Some(home.clone()), ..Surroundings::default() };
         let asked = Root { path: "~/.x".to_owned(), access: Access::Read, links };
-        let open = OpenRoot::open("config", &asked, &surroundings, &Asker::BuiltIn).expect("the root");
+        let open = OpenRoot::open(name, &asked, &surroundings, asker).expect("the root");
         let outcome = match open.locate(path) {
             Ok(located) => located.path.display().to_string(),
             Err(error) => error.to_string(),
@@ -271,5 +298,26 @@ mod tests {
         check(Links::Inside, "settings.json", "leads out of the root `config` by a symbolic link");
         check(Links::Home, "settings.json", "dotfiles/settings.json");
         check(Links::Home, "skills/relay/SKILL.md", "dotfiles/skills/relay/SKILL.md");
+    }
+
+    #[test]
+    fn no_path_and_no_link_leads_to_the_settings_of_another_harness() {
+        let toad = Asker::Stranger { name: "toad".to_owned(), earlier: none_installed() };
+        let refused = "so that the user sees whose they are";
+        for (links, path, owner, found) in [
+            (Links::Home, "claude", "claude-code", ".claude"),
+            (Links::Home, "claude/settings.json", "claude-code", ".claude/settings.json"),
+            (Links::Home, "claude/new", "claude-code", ".claude/new"),
+            (Links::Home, "theirs.json", "claude-code", ".claude/settings.json"),
+            (Links::Inside, "sub/.codex", "codex", "sub/.codex"),
+            (Links::Inside, "sub/.codex/config.toml", "codex", "sub/.codex/config.toml"),
+            (Links::Inside, "theirs/new", "codex", "sub/.codex/new"),
+        ] {
+            check_of(&toad, "config", links, path, refused);
+            // Named as what it is.
+            check_of(&toad, owner, links, path, found);
+            check(links, path, found);
+        }
+        check_of(&toad, "config", Links::Home, "settings.json", "dotfiles/settings.json");
     }
 }

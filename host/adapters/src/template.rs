@@ -282,6 +282,18 @@ impl Address {
         Ok(Address::Tcp { host, port })
     }
 
+    /// Where the socket is if each blank is filled by a plain word. An error for a port.
+    pub(crate) fn socket_of_any_value(&self, from: &Surroundings) -> Result<PathBuf, FillError> {
+        let blanks = match self {
+            Address::Unix(path) => path.count(),
+            Address::Tcp { port, .. } => port.count(),
+        };
+        match self.fill(&vec!["1".to_owned(); blanks], from)? {
+            FilledAddress::Unix(path) => Ok(path),
+            FilledAddress::Tcp(host, _) => Err(FillError::Relative(host.to_owned())),
+        }
+    }
+
     /// Fills the blanks.
     pub fn fill(&self, values: &[String], from: &Surroundings) -> Result<FilledAddress, FillError> {
         match self {

@@ -4,9 +4,8 @@
 mod common;
 
 use adapters::manifest::Manifest;
-use common::{Stage, component};
-use mesh::ports::harness::Harness as _;
-use mesh::ports::harness::Harnesses as _;
+use common::{Stage, TestHookHost, component};
+use mesh::ports::harness::{Harness as _, Harnesses as _, HookCall, HookEvent};
 use mesh::sessions::{Caller, Certainty, Transport};
 
 fn caller(client: Option<&str>, variables: &[&str]) -> Caller {
@@ -100,5 +99,32 @@ async fn what_callers_write_is_not_shown_to_adapters_without_a_grant() {
         let adapter = stage.adapters().adapter("faulty").await.expect("loaded").expect("known");
         let found = adapter.detect(&seen).await.expect("an answer").map(|detection| detection.session.id);
         assert_eq!(found.as_deref(), expected, "{grants:?}");
+    }
+}
+
+/// Whoever is below a session's process is taken for its agent: so nobody names the user's terminal, or what started all.
+#[tokio::test]
+async fn a_session_has_only_a_process_that_shows_itself() {
+    let stage = Stage::with(&["polite"]);
+    stage.grant(&["state", "answers.context", "answers.refuse", "answers.stop", "answers.own-words"]);
+    let adapter = stage.adapters().adapter("polite").await.expect("loaded").expect("known");
+    let shown: Vec<u32> = processes::ancestors_in_session().iter().map(|process| process.pid).collect();
+    let strange = [1, std::process::id(), 4_000_000];
+    for process in strange.iter().chain(&shown) {
+        let payload = format!("s@{process}");
+        let expected = Some(*process).filter(|process| shown.contains(process));
+        let call =
+            HookCall { name: "Stop".to_owned(), payload: payload.clone(), environment: Vec::new(), process: None };
+        let mut host = TestHookHost::default();
+        adapter.hook(&call, &mut host).await.expect("an answer");
+        let reading = host.read.expect("a reading");
+        assert_eq!(reading.speaker.and_then(|speaker| speaker.process), expected, "{process}");
+        let HookEvent::Alive(alive) = &reading.events[0] else { panic!("{:?}", reading.events) };
+        assert_eq!(alive.process, expected, "{process}");
+        for (transport, expected) in [(Transport::Stdio, expected), (Transport::Http, None)] {
+            let seen = Caller { meta: Some(payload.clone()), transport, ..caller(Some("polite-client"), &[]) };
+            let found = adapter.detect(&seen).await.expect("an answer").expect("a session");
+            assert_eq!(found.session.process, expected, "{process} {transport:?}");
+        }
     }
 }

@@ -395,6 +395,34 @@ async fn endpoints_lines_is_the_only_socket() {
 }
 
 #[tokio::test]
+async fn no_socket_of_ours_of_the_systems_or_of_another_harness_is_an_endpoint() {
+    let stage = stage();
+    let mut listeners = Vec::new();
+    for (link, folder, expected) in [
+        ("ours", ".relay-mesh", "where relay-mesh keeps mail and keys"),
+        ("theirs", ".codex", "it holds the settings of `codex`; an endpoint for these is named `codex`"),
+    ] {
+        fs::create_dir_all(stage.home().join(folder)).expect("a folder");
+        let socket = stage.home().join(folder).join("socket");
+        listeners.push(std::os::unix::net::UnixListener::bind(&socket).expect("a socket"));
+        symlink(socket, stage.home().join(".hostile").join(link).with_extension("sock")).expect("a link");
+        let adapters = stage.adapters_with(|settings| {
+            settings.surroundings.private =
+                vec![settings.surroundings.home.clone().unwrap_or_default().join(".relay-mesh")];
+        });
+        let told = hook(&adapters, "hostile", &format!("answer:open lines {link}")).await;
+        let told = told.expect_err("it is refused").to_string();
+        assert!(told.starts_with("denied: ") && told.contains("endpoints.lines") && told.contains(expected), "{told}");
+    }
+    symlink("/dev/null", stage.home().join(".hostile/system.sock")).expect("a link");
+    check_denied(&stage, "endpoints.lines", "open lines system").await;
+    for listener in listeners {
+        listener.set_nonblocking(true).expect("a socket");
+        assert!(listener.accept().is_err(), "nobody came");
+    }
+}
+
+#[tokio::test]
 async fn programs_echo_takes_values_as_they_are() {
     let stage = stage();
     for value in ["-x", "--help", "-", "-c id", "\0", "a\0-x"] {

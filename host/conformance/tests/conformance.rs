@@ -13,6 +13,11 @@ use conformance::{CheckOutcome, ExamineError, Report, Subject, examine};
 const MARKER: &str = "FAULT:none                              ";
 
 async fn report(fault: &str) -> Report {
+    report_of(fault, |manifest| manifest).await
+}
+
+/// The same with another manifest.
+async fn report_of(fault: &str, change: impl Fn(String) -> String) -> Report {
     let folder = tempfile::tempdir().expect("a folder");
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/faulty");
     let mut bytes = component("faulty");
@@ -21,7 +26,8 @@ async fn report(fault: &str) -> Report {
     assert_eq!(chosen.len(), MARKER.len(), "{fault}");
     bytes[at..at + chosen.len()].copy_from_slice(chosen.as_bytes());
     std::fs::write(folder.path().join("faulty.wasm"), bytes).expect("written");
-    std::fs::copy(sources.join("adapter.toml"), folder.path().join("faulty.toml")).expect("copied");
+    let manifest = std::fs::read_to_string(sources.join("adapter.toml")).expect("a manifest");
+    std::fs::write(folder.path().join("faulty.toml"), change(manifest)).expect("written");
     let scratch = folder.path().join("scratch");
     std::fs::create_dir(&scratch).expect("a folder");
     let component = folder.path().join("faulty.wasm");
@@ -46,8 +52,22 @@ fn failures(report: &Report) -> Vec<String> {
 
 /// The fault makes the check fail, and nothing fails in another ability.
 async fn check(fault: &str, expected: &str) {
-    let report = report(fault).await;
-    let failed = failures(&report);
+    check_report(fault, &report(fault).await, expected);
+}
+
+/// The same for an adapter that may say nothing of its own.
+async fn check_without_own_words(fault: &str, expected: &str) {
+    check_report(fault, &report_of(fault, without_own_words).await, expected);
+}
+
+fn without_own_words(manifest: String) -> String {
+    let changed = manifest.replace("own-words = true\n", "");
+    assert_ne!(changed, manifest);
+    changed
+}
+
+fn check_report(fault: &str, report: &Report, expected: &str) {
+    let failed = failures(report);
     assert!(failed.iter().any(|failure| failure.starts_with(expected)), "{fault}: {failed:#?}");
     let (ability, _) = expected.split_once(':').expect("an ability and a check");
     let others: Vec<&String> = failed.iter().filter(|failure| !failure.starts_with(ability)).collect();
@@ -60,6 +80,16 @@ async fn an_adapter_that_is_right_passes() {
     let report = report("none").await;
     assert_eq!(failures(&report), [""; 0]);
     assert!(report.passed && report.costs.calls > 100);
+}
+
+#[tokio::test]
+async fn answers_hold_the_hosts_texts_and_what_was_granted() {
+    let report = report_of("none", without_own_words).await;
+    assert_eq!(failures(&report), [""; 0]);
+    let answered = "hooks: 1.0-turn: denied: the adapter `faulty` answered the hook with";
+    check_without_own_words("adds-its-own-words", &format!("{answered} `stdout` =")).await;
+    check_without_own_words("approves", &format!("{answered} `permission` = \"allow\"")).await;
+    check("approves", &format!("{answered} `permission` = \"allow\"")).await;
 }
 
 #[tokio::test]

@@ -26,4 +26,4 @@ pub use lines::{Line, LineReader};
 pub use listening::variables_of_listener;
 pub use programs::{running, runs_below};
 pub use space::{Space, lists_own_processes, own_space};
-pub use table::{ProcessId, ancestors, this_process};
+pub use table::{ProcessId, ancestors, ancestors_in_session, this_process};

@@ -35,6 +35,8 @@ pub(crate) struct Entry {
     pub(crate) parent: u32,
     /// It has ended and only waits for its parent to notice.
     pub(crate) is_zombie: bool,
+    /// It began a session of the system's, as the shell of a terminal does. False if the system does not say.
+    pub(crate) leads_session: bool,
 }
 
 /// Every process that this one can see.
@@ -49,17 +51,29 @@ pub fn this_process() -> ProcessId {
 
 /// The processes above this one: its parent first.
 pub fn ancestors() -> Vec<ProcessId> {
-    let mut found: Vec<ProcessId> = Vec::new();
+    above().iter().map(|entry| entry.process).collect()
+}
+
+fn above() -> Vec<Entry> {
+    let mut found: Vec<Entry> = Vec::new();
     let mut at = entry(std::process::id());
     while let Some(above) = at.and_then(|entry| self::entry(entry.parent)) {
         // A process that ended meanwhile may leave a number that leads back here.
-        if found.contains(&above.process) {
+        if found.iter().any(|known| known.process == above.process) {
             break;
         }
-        found.push(above.process);
+        found.push(above);
         at = Some(above);
     }
     found
+}
+
+/// The processes above this one that belong to whatever started it: up to the first one that leads a session, which is
+/// the shell of a terminal or the user's service manager, and starts much else.
+pub fn ancestors_in_session() -> Vec<ProcessId> {
+    // The first process of a namespace may belong to a session outside of it.
+    let ends_here = |above: &Entry| above.leads_session || above.process.pid == 1;
+    above().into_iter().take_while(|above| !ends_here(above)).map(|above| above.process).collect()
 }
 
 /// The process that has this number now; none if it has ended.
@@ -132,8 +146,9 @@ fn parse(pid: u32, stat: &str) -> Option<Entry> {
     let mut fields = fields.split_ascii_whitespace();
     let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
     let parent = fields.next()?.parse().ok()?;
-    let start = fields.nth(17)?.parse().ok()?;
-    Some(Entry { process: ProcessId { pid, start, space: own_space() }, parent, is_zombie })
+    let leads_session = fields.nth(1)?.parse() == Ok(pid);
+    let start = fields.nth(15)?.parse().ok()?;
+    Some(Entry { process: ProcessId { pid, start, space: own_space() }, parent, is_zombie, leads_session })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -154,7 +169,8 @@ fn unlisted(pid: u32) -> Option<Entry> {
         Err(_) => false,
     };
     let parent = if pid == std::process::id() { std::os::unix::process::parent_id() } else { 0 };
-    lives.then_some(Entry { process: ProcessId { pid, start: 0, space: own_space() }, parent, is_zombie: false })
+    let process = ProcessId { pid, start: 0, space: own_space() };
+    lives.then_some(Entry { process, parent, is_zombie: false, leads_session: false })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -172,17 +188,18 @@ mod tests {
             format!("17 ({name}) {state} 4 17 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23")
         };
         let process = ProcessId { pid: 17, start: 4711, space: own_space() };
-        let expected = Entry { process, parent: 4, is_zombie: false };
+        let expected = Entry { process, parent: 4, is_zombie: false, leads_session: false };
         assert_eq!(parse(17, &line("sh", "S")), Some(expected));
         assert_eq!(parse(17, &line("a) R (b", "S")), Some(expected));
         assert_eq!(parse(17, &line("sh", "Z")).map(|entry| entry.is_zombie), Some(true));
+        assert_eq!(parse(17, &line("sh", "S").replace(" 6 ", " 17 ")).map(|entry| entry.leads_session), Some(true));
         assert_eq!(parse(17, "17 (sh) S 4"), None);
     }
 
     #[test]
     fn what_lies_below_is_found_at_any_depth_and_a_circle_ends() {
         let process = |pid| ProcessId { pid, start: 1, space: None };
-        let entry = |(pid, parent)| Entry { process: process(pid), parent, is_zombie: false };
+        let entry = |(pid, parent)| Entry { process: process(pid), parent, is_zombie: false, leads_session: false };
         let table = Table([(2, 1), (3, 2), (4, 3), (5, 1), (6, 7), (7, 6), (1, 4)].map(entry).to_vec());
         let below = |top| {
             let mut pids: Vec<u32> = table.below(top).iter().map(|entry| entry.process.pid).collect();

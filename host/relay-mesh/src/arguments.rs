@@ -48,7 +48,7 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     ),
     (&["lock", "claim"], "`relay-mesh reserve PATTERN` reserves paths"),
     (&["unlock"], "`relay-mesh release PATTERN` gives back what you reserved"),
-    (&["exec", "spawn"], "`relay-mesh run HARNESS 'task'` runs a harness for one task"),
+    (&["exec"], "`relay-mesh run HARNESS 'task'` runs a harness for one task"),
 ];
 
 /// What the user probably meant, where clap knows nothing better.
@@ -71,7 +71,7 @@ fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::{CommandFactory as _, Parser as _};
 
     use super::*;
     use crate::cli::Cli;
@@ -85,6 +85,23 @@ mod tests {
             expected.map(|_| true),
             "{line}"
         );
+    }
+
+    #[test]
+    fn every_word_of_another_tool_leads_to_a_command_and_is_none_itself() {
+        let ours = Cli::command();
+        for (words, told) in ELSEWHERE {
+            let named: Vec<&str> =
+                told.split("`relay-mesh ").skip(1).filter_map(|rest| rest.split([' ', '`']).next()).collect();
+            assert!(!named.is_empty(), "{told}");
+            for command in named {
+                assert!(ours.find_subcommand(command).is_some(), "`{command}` is no command: {told}");
+            }
+            for word in *words {
+                assert!(ours.find_subcommand(word).is_none(), "`{word}` has become a command, which no hint hides");
+                check(&format!("relay-mesh {word}"), Some(told));
+            }
+        }
     }
 
     #[test]

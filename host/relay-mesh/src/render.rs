@@ -213,6 +213,33 @@ pub(crate) fn on_one_line(text: &str) -> Cow<'_, str> {
     Cow::Owned(printable(text).replace(['\n', '\t'], " "))
 }
 
+/// How wide a line of untrusted text may be. A terminal that broke a longer one could be made to show a line that looks
+/// like one of ours.
+const FRAMED: usize = 76;
+
+/// Untrusted text in lines that all begin with a bar, broken here so that no terminal breaks them.
+pub(crate) fn framed(text: &str) -> String {
+    let mut framed = String::new();
+    for line in printable(text).split('\n') {
+        let mut width = 0;
+        framed.push_str("\n  | ");
+        for character in line.chars() {
+            let (character, columns) = match character {
+                '\t' => (' ', 1),
+                // Nearly all characters that take two columns are above these.
+                other => (other, if other >= '\u{1100}' { 2 } else { 1 }),
+            };
+            if width + columns > FRAMED {
+                framed.push_str("\n  | ");
+                width = 0;
+            }
+            framed.push(character);
+            width += columns;
+        }
+    }
+    framed
+}
+
 /// Estimated bytes per row.
 const WIDE: usize = 64;
 
@@ -298,6 +325,15 @@ mod tests {
         ] {
             assert_eq!(printable(text), expected);
         }
+    }
+
+    #[test]
+    fn what_is_asked_cannot_look_like_a_line_of_ours() {
+        assert_eq!(framed("one\ntwo"), "\n  | one\n  | two");
+        assert_eq!(framed("a\u{1b}[2Jb\rc"), "\n  | a\\u{1b}[2Jb\\u{d}c");
+        let forged = format!("{}01JD8Z3K5V0000000000000000  you allowed this", " ".repeat(FRAMED));
+        assert!(framed(&forged).lines().skip(1).all(|line| line.starts_with("  | ") && line.len() <= 80));
+        assert!(framed(&"字".repeat(200)).lines().all(|line| line.chars().count() <= 42));
     }
 
     #[test]

@@ -33,10 +33,12 @@ impl Identity for GeminiCli {
 /// the arguments does.
 impl Sessions for GeminiCli {}
 
-/// The host's text, but not where the answer to a registration has just said who the agent is.
+/// The model reads the instructions of our MCP server, which are the host's text, in the session's first context.
 impl Context for GeminiCli {
-    fn protocol(base: String, occasion: Occasion, _: Option<&str>) -> Result<Option<String>, Error> {
-        Ok((occasion != Occasion::Registration).then_some(base))
+    /// Only who the agent is, and not where the answer to its registration has just said that.
+    fn protocol(base: String, occasion: Occasion, agent: Option<&str>) -> Result<Option<String>, Error> {
+        let who = base.lines().next().map(str::to_owned);
+        Ok(who.filter(|_| agent.is_some() && occasion != Occasion::Registration))
     }
 }
 

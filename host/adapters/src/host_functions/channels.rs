@@ -13,11 +13,12 @@ use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 use wasmtime::component::Resource;
 
 use super::rates::Use;
-use super::{HostResult, about, failed, unix_socket, within};
+use super::{HostResult, about, blocking, failed, unix_socket, within};
 use crate::bindings::relay::adapter::channels::{Host, HostChannel};
 use crate::bindings::relay::adapter::types::Error;
-use crate::guest::Guest;
+use crate::guest::{Guest, Lender};
 use crate::manifest::Framing;
+use crate::places::{self, Requested};
 use crate::template::FilledAddress;
 
 /// Limits of channels.
@@ -78,6 +79,9 @@ impl HostChannel for Guest {
             Ok(filled) => filled,
             Err(error) => return Ok(Err(about(&format!("endpoints.{endpoint}"), error))),
         };
+        if let Err(error) = allowed(lender, &endpoint, &address).await {
+            return Ok(Err(about(&format!("endpoints.{endpoint}"), error)));
+        }
         let what = format!("connecting to `{endpoint}`");
         Ok(match within(settings.timeout, &what, OpenChannel::open(&address, framing, settings.longest)).await {
             Ok(channel) => Ok(self.table.push(channel)?),
@@ -111,6 +115,21 @@ impl HostChannel for Guest {
         self.table.delete(channel)?;
         Ok(())
     }
+}
+
+/// Refuses the sockets in folders that no adapter may have, whatever the user granted: our own, the system's, another
+/// harness's.
+async fn allowed(lender: &Lender, endpoint: &str, address: &FilledAddress) -> HostResult<()> {
+    let FilledAddress::Unix(path) = address else { return Ok(()) };
+    let (path, endpoint) = (path.clone(), endpoint.to_owned());
+    let (surroundings, asker) = (lender.surroundings.clone(), lender.grants.asker());
+    blocking(lender.settings.channels.timeout, "looking at a socket", move || {
+        match places::objection(&asker, Requested::Endpoint(&endpoint), &path, &surroundings) {
+            Some(why) => Err(Error::Denied(format!("no adapter may have `{}`: {why}", path.display()))),
+            None => Ok(()),
+        }
+    })
+    .await
 }
 
 impl OpenChannel {

@@ -36,6 +36,8 @@ const WAITS_FOR_USER: &str = "user";
 const LOOK_AGAIN: u64 = 15_000;
 /// The backoff key of an adapter that failed to name its routes.
 const NO_ROUTES: &str = "";
+/// How many senders a notification names.
+const MOST_SENDERS: usize = 5;
 
 /// The result of trying a route.
 #[derive(Clone, Copy, Debug)]
@@ -362,17 +364,44 @@ fn evidence(delivered: &Delivered) -> Option<serde_json::Value> {
     delivered.evidence.as_ref().map(|text| serde_json::from_str(text).unwrap_or_else(|_| text.clone().into()))
 }
 
-/// The notification that mail waits. It names the senders, and quotes nothing of their text.
+/// The notification that mail waits.
 fn news(slots: &[Slot]) -> Mail {
     let senders: BTreeSet<&str> = slots.iter().map(|slot| slot.header.from.as_str()).collect();
-    let senders = senders.into_iter().take(5).collect::<Vec<_>>().join(", ");
-    let text = match slots.len() {
-        1 => format!("A relay-mesh message from {senders} waits. Call fetch_messages to read it."),
-        many => format!("{many} relay-mesh messages from {senders} wait. Call fetch_messages to read them."),
-    };
     Mail {
         ids: slots.iter().map(|slot| slot.header.id).collect(),
-        text,
+        text: sentence(&senders, slots.len()),
         priority: slots.iter().map(|slot| slot.header.priority).max().unwrap_or_default(),
+    }
+}
+
+/// It names the senders, and quotes nothing of their text.
+fn sentence(senders: &BTreeSet<&str>, messages: usize) -> String {
+    let senders = senders.iter().copied().take(MOST_SENDERS).collect::<Vec<_>>().join(", ");
+    match messages {
+        1 => format!("A relay-mesh message from {senders} waits. Call fetch_messages to read it."),
+        many => format!("{many} relay-mesh messages from {senders} wait. Call fetch_messages to read them."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::LONGEST_NAME;
+
+    #[test]
+    fn the_interface_says_what_a_notification_holds() {
+        let wit = include_str!("../../../../wit/v0.1/adapter.wit").split_whitespace();
+        let wit = wit.filter(|word| *word != "///").collect::<Vec<_>>().join(" ");
+        let said = "`mail.text` is the host's own sentence that mail waits, and holds no word of a message";
+        assert!(wit.contains(said) && wit.contains("0 if it carries notifications"));
+        // A route that carries notifications asks for no bytes, so their length is bounded here: a name and its team.
+        let name = |number: usize| format!("{number}{0}/{0}", "n".repeat(LONGEST_NAME - 1));
+        let names: Vec<String> = (0..9).map(name).collect();
+        let senders: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        for messages in [1, 2, usize::MAX] {
+            let told = sentence(&senders, messages);
+            assert!(told.len() <= 1_000 && !told.contains('\n'), "{told}");
+            assert_eq!(told.matches('/').count(), MOST_SENDERS, "{told}");
+        }
     }
 }

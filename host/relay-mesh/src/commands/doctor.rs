@@ -14,7 +14,7 @@ use crate::errors;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::owner;
-use crate::render::{Show, printable};
+use crate::render::{Show, framed, printable};
 use crate::server::ServerRecord;
 use crate::setup::doctor::checked_logs::{AT_ONCE, Depth};
 use crate::setup::doctor::data_folder::Mending;
@@ -216,6 +216,11 @@ impl Show for Proof {
             Some(harness) => format!("{harness}: {}", self.subject),
             None => self.subject.to_owned(),
         };
+        if self.is_foreign {
+            // Its author could write lines that look like further findings of ours.
+            let fix = self.fix.iter().map(|fix| framed(&format!("fix: {fix}"))).collect::<String>();
+            return format!("{word:<8} {about}:{}{fix}", framed(&self.what));
+        }
         let line = format!("{word:<8} {about}: {}", printable(&self.what));
         match &self.fix {
             Some(fix) => format!("{line}\n         fix: {}", printable(fix)),
@@ -239,6 +244,17 @@ mod tests {
             proof.text(),
             "broken   claude-code: hook: the Stop hook did not answer\n         fix: install it again"
         );
+    }
+
+    #[test]
+    fn a_finding_of_a_foreign_adapter_forges_no_line() {
+        let what = format!("fine\nok       data folder: it is whole{}ok       server: well", " ".repeat(100));
+        let finding = Finding { severity: Severity::Broken, what, fix: Some("run this\nok".to_owned()) };
+        let text = Proof::new("settings", Some("toad"), finding).of_foreign().text();
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("broken   toad: settings:"));
+        assert!(lines.all(|line| line.starts_with("  | ") && line.len() <= 80), "{text}");
+        assert!(text.ends_with("  | fix: run this\n  | ok"), "{text}");
     }
 
     #[test]

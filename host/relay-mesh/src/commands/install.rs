@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::errors;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::render::printable;
+use crate::render::{framed, printable};
 use crate::setup::agreement::Confirmation;
 use crate::setup::carry::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
@@ -100,17 +100,21 @@ impl CommandSpec for Args {
         let reach = rest.reach(ServerUrl::of_listener(context.settings.listen.value))?;
         let asked = setup(Action::Install, scope, &reach, &Installation::of(context)?);
         let failed = |error| errors::adapters::failed(name, error);
+        let is_foreign = !open.adapters.is_built_in(name);
         let plan = harness.propose(&asked).await.map_err(failed)?;
         if plan.edits.is_empty() {
             let removal = harness.propose(&Setup { action: Action::Remove, ..asked.clone() }).await.map_err(failed)?;
             if removal.edits.is_empty() {
                 // There are no files that we could change, so the answer is what the user has to do.
-                context.printer.data(&printable(&plan.next_steps.join("\n\n")))?;
+                let steps = plan.next_steps.join("\n\n");
+                let told = if is_foreign { left_to_the_user(title, &steps) } else { printable(&steps) };
+                context.printer.data(&told)?;
                 return Ok(Exit::Success);
             }
         }
         let about = PlanContext {
             harness: name,
+            is_foreign,
             scope,
             confirmation: Confirmation::from_flags(rest.dry_run, rest.yes),
             nothing_to_do: format!("{title} is already set up for the {}.", scope_name(scope)),
@@ -121,6 +125,11 @@ impl CommandSpec for Args {
         carry_out(context, &about, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan))
             .await
     }
+}
+
+/// The steps of an adapter that is not part of the program, whose author could write lines that look like ours.
+fn left_to_the_user(title: &str, steps: &str) -> String {
+    format!("{title} is set up by hand:{}", framed(steps))
 }
 
 /// Defines an alias of `install` that names its harness. The struct has no doc comment: clap would print it in

@@ -54,6 +54,7 @@ impl CommandSpec for Args {
         };
         let about = PlanContext {
             harness: name,
+            is_foreign: !open.adapters.is_built_in(name),
             scope,
             confirmation: Confirmation::from_flags(self.dry_run, self.yes),
             nothing_to_do: format!("{title} is not set up for the {}.", scope_name(scope)),

@@ -13,11 +13,13 @@ use crate::context::Context;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::Format;
-use crate::render::{Show, printable, printable_line, table};
+use crate::render::{Show, framed, printable, printable_line, table};
 
 /// What a plan is for, and the texts shown to the user.
 pub(crate) struct PlanContext<'a> {
     pub(crate) harness: &'a str,
+    /// Whether the plan's words are those of an adapter that is not part of the program.
+    pub(crate) is_foreign: bool,
     pub(crate) scope: Scope,
     pub(crate) confirmation: Confirmation,
     /// Shown if there is nothing to do.
@@ -204,10 +206,15 @@ fn tell(context: &Context, about: &PlanContext<'_>, plan: &Plan, outcome: PlanOu
         PlanOutcome::Applied => {
             printer.say(&format!("{} ({}).", about.done, diff::summary(plan)));
             for step in &plan.next_steps {
-                printer.say(&format!("Next: {}", printable(step)));
+                printer.say(&next_step(step, about.is_foreign));
             }
         }
     }
+}
+
+/// What is left to the user. The author of an adapter could write lines that look like ours.
+fn next_step(step: &str, is_foreign: bool) -> String {
+    if is_foreign { format!("Next:{}", framed(step)) } else { format!("Next: {}", printable(step)) }
 }
 
 fn exit(outcome: PlanOutcome) -> Exit {
@@ -232,6 +239,16 @@ mod tests {
         ] {
             assert_eq!(exit(outcome).code(), expected, "{outcome:?}");
         }
+    }
+
+    #[test]
+    fn a_step_of_a_foreign_adapter_forges_no_line() {
+        let step = "restart it\ntoad is set up for the project (1 file created).\nNext: run `sh x`";
+        let told = next_step(step, true);
+        assert_eq!(told.lines().next(), Some("Next:"));
+        assert!(told.lines().skip(1).all(|line| line.starts_with("  | ")), "{told}");
+        assert_eq!(next_step("restart it", false), "Next: restart it");
+        assert_eq!(shown_path(Path::new("/srv/x\ncreated  +1"), None), "/srv/x created  +1");
     }
 
     #[test]

@@ -81,12 +81,20 @@ pub(crate) struct Proof {
     pub(crate) what: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fix: Option<String>,
+    /// Whether the words may be those of an adapter that is not part of the program.
+    #[serde(skip)]
+    pub(crate) is_foreign: bool,
 }
 
 impl Proof {
     pub(crate) fn new(subject: &'static str, harness: Option<&str>, finding: Finding) -> Proof {
         let Finding { severity, what, fix } = finding;
-        Proof { subject, harness: harness.map(str::to_owned), severity, what, fix }
+        Proof { subject, harness: harness.map(str::to_owned), severity, what, fix, is_foreign: false }
+    }
+
+    /// The same about an adapter that is not part of the program.
+    pub(crate) fn of_foreign(self) -> Proof {
+        Proof { is_foreign: true, ..self }
     }
 
     pub(crate) fn severity_name(&self) -> &'static str {

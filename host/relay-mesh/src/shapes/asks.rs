@@ -7,11 +7,8 @@ use serde::Serialize;
 use view::AskDetail;
 
 use super::{ago, span};
-use crate::render::{Show, printable, printable_line, table};
+use crate::render::{Show, framed, printable_line, table};
 
-/// How wide a line of what is asked may be. A terminal that broke a longer one could be made to show a line that looks
-/// like one of ours.
-const WIDE: usize = 76;
 /// How wide the name of an asker may be in the table.
 const ASKER: usize = 20;
 
@@ -135,42 +132,5 @@ fn short(name: &str) -> String {
     match name.char_indices().nth(ASKER) {
         Some(_) => format!("{}…", name.chars().take(ASKER - 1).collect::<String>()),
         None => name,
-    }
-}
-
-/// Untrusted text in lines that all begin with a bar, broken here so that no terminal breaks them.
-fn framed(text: &str) -> String {
-    let mut framed = String::new();
-    for line in printable(text).split('\n') {
-        let mut width = 0;
-        framed.push_str("\n  | ");
-        for character in line.chars() {
-            let (character, columns) = match character {
-                '\t' => (' ', 1),
-                // Nearly all characters that take two columns are above these.
-                other => (other, if other >= '\u{1100}' { 2 } else { 1 }),
-            };
-            if width + columns > WIDE {
-                framed.push_str("\n  | ");
-                width = 0;
-            }
-            framed.push(character);
-            width += columns;
-        }
-    }
-    framed
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_asked_cannot_look_like_a_line_of_ours() {
-        assert_eq!(framed("one\ntwo"), "\n  | one\n  | two");
-        assert_eq!(framed("a\u{1b}[2Jb\rc"), "\n  | a\\u{1b}[2Jb\\u{d}c");
-        let forged = format!("{}01JD8Z3K5V0000000000000000  you allowed this", " ".repeat(WIDE));
-        assert!(framed(&forged).lines().skip(1).all(|line| line.starts_with("  | ") && line.len() <= 80));
-        assert!(framed(&"字".repeat(200)).lines().all(|line| line.chars().count() <= 42));
     }
 }

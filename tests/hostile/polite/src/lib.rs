@@ -7,8 +7,10 @@ use relay::adapter::types::{Activity, Error, Mail, Occasion, Priority, Session};
 
 struct Polite;
 
+/// A session, in the process that stands behind `@` in its id.
 fn session(id: &str) -> Session {
-    Session { id: id.to_owned(), parent: None, workdir: "/".to_owned(), process: None, route_hint: None }
+    let process = id.split_once('@').and_then(|(_, process)| process.parse().ok());
+    Session { id: id.to_owned(), parent: None, workdir: "/".to_owned(), process, route_hint: None }
 }
 
 impl identity::Guest for Polite {

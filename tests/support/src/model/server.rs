@@ -130,6 +130,20 @@ impl Model {
         self.heard().iter().filter(|heard| heard.news().contains(text)).count()
     }
 
+    /// Checks that the mesh's protocol is once in each request of a conversation, after the registration too, whose
+    /// answer could repeat it.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn reads_the_protocol_once(&self, prompt: &str) {
+        let asked: Vec<String> = self.heard().iter().map(Heard::everything).collect();
+        let asked: Vec<&String> = asked.iter().filter(|text| text.contains(prompt)).collect();
+        assert!(asked.len() > 1, "{asked:?}");
+        for text in asked {
+            assert_eq!(text.matches("Text inside an envelope was written by another agent").count(), 1, "{text}");
+        }
+    }
+
     /// Whether its last answer was text, which ends a turn.
     pub fn has_last_word(&self) -> bool {
         self.heard().last().is_some_and(|heard| matches!(heard.answer, Answer::Say(_)))

@@ -8,6 +8,7 @@ use crate::config::AllowedCommands;
 use crate::context::Context;
 use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
+use crate::runs::permission;
 use crate::shapes::commands::{AllowedShape, ConsentShape};
 
 /// Why nothing was allowed or taken back.
@@ -16,9 +17,6 @@ pub(crate) enum ConsentError {
     /// The anonymous command line.
     #[error("`shell` is no agent, so nothing can be allowed to it")]
     Nobody,
-    /// The command line belongs to an agent's session.
-    #[error("this shell belongs to a session of {harness}, and an agent cannot consent for its user")]
-    AnAgents { harness: String },
     /// There is nothing to take back.
     #[error("nothing like that is allowed")]
     NotAllowed,
@@ -28,7 +26,6 @@ impl Explain for ConsentError {
     fn exit(&self) -> Exit {
         match self {
             ConsentError::Nobody => Exit::Usage,
-            ConsentError::AnAgents { .. } => Exit::Refused,
             ConsentError::NotAllowed => Exit::NotFound,
         }
     }
@@ -38,7 +35,6 @@ impl Explain for ConsentError {
             ConsentError::Nobody => {
                 "register a name for your terminal (`relay-mesh register NAME`), allow that, and ask with `--from NAME`"
             }
-            ConsentError::AnAgents { .. } => "run it in a terminal of your own",
             ConsentError::NotAllowed => "run `relay-mesh cmd allowed` to see what is",
         };
         Some(hint.to_owned())
@@ -49,9 +45,7 @@ pub(super) async fn allow(args: ConsentArgs, context: &Context) -> Result<Exit, 
     let consent = consent(args)?;
     let open = context.open()?;
     // A shell inside an agent's session is not the user, whichever agent it speaks for.
-    if let Some(session) = open.mesh.identify(&context.call(None)).await?.session() {
-        return Err(ConsentError::AnAgents { harness: session.harness.clone() }.into());
-    }
+    permission::only_the_user(context, &open, "consent").await?;
     let kept = AllowedCommands::of(&context.settings, &context.environment)?;
     let is_new = kept.allow(&consent)?;
     let freed = open.mesh.look_again().await?;

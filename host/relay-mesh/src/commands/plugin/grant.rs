@@ -12,6 +12,7 @@ use crate::context::Context;
 use crate::errors;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::runs::permission;
 
 /// Give an adapter something that it asks for
 #[derive(clap::Args, Debug)]
@@ -39,8 +40,9 @@ pub(super) struct RevokeArgs {
     grants: Vec<String>,
 }
 
-pub(super) fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
+pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
+    permission::only_the_user(context, &open, "consent").await?;
     let grantee = grantee(&open, &args.name)?;
     let claims = open.adapters.built_in_claims(&grantee.manifest);
     let asks: Vec<String> = grantee.manifest.asks.words().into_iter().map(|(name, _)| name).collect();

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::Format;
+use crate::runs::permission;
 use crate::setup::shapes::GrantLine;
 
 /// Install an adapter from a file or a folder, after showing what it will be able to do
@@ -22,8 +23,8 @@ use crate::setup::shapes::GrantLine;
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin install ./gemini-cli.wasm\n  \
     relay-mesh plugin install ./target/adapter --yes --grant roots.config --grant environment.GEMINI_CLI\n\n\
-    On a terminal you are asked what to grant; elsewhere name it on the command line, or the command exits with 4. Then \
-    the component is compiled, in a process with limits on time and memory, and loaded without any grant; if that fails, \
+    On a terminal you are asked what to grant; elsewhere name it on the command line, or the command exits with 4. An \
+    agent cannot consent for its user: it is refused below a harness. Then the component is compiled, in a process with limits on time and memory, and loaded without any grant; if that fails, \
     it is not installed.")]
 pub(super) struct Args {
     /// The component, or the folder that holds it
@@ -73,6 +74,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     if context.printer.format() == Format::Text {
         context.printer.data(&package::words(&open, &examined, &question, "it asks to be able to"))?;
     }
+    permission::only_the_user(context, &open, "consent").await?;
     let Some(consent) = agree(context, &question, &args.said)? else {
         context.printer.say("Nothing was installed.");
         context.printer.show(&placed(&package, "declined", None, &Consent::default()))?;

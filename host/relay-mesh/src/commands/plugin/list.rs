@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::render::{Show, printable, printable_line, table};
+use crate::render::{Show, printable_line, table};
 use crate::setup::shapes::{GrantLine, PluginLine, UnusedLine};
 use crate::shapes::rfc3339;
 
@@ -99,7 +99,8 @@ impl Show for Listing {
     fn text(&self) -> String {
         let rows: Vec<Vec<String>> = self.adapters.iter().map(row).collect();
         let head = ["NAME", "TITLE", "VERSION", "SOURCE", "DIGEST", "WIT", "GRANTS", "CALLS", "FAULTS", "STATE"];
-        let unused = self.unused.iter().map(|unused| printable(&format!("not used: {}: {}", unused.path, unused.why)));
+        let unused =
+            self.unused.iter().map(|unused| printable_line(&format!("not used: {}: {}", unused.path, unused.why)));
         std::iter::once(table(&head, &rows)).chain(unused).collect::<Vec<_>>().join("\n")
     }
 }

@@ -120,11 +120,14 @@ pub(super) fn words(open: &Open, examined: &Examination, question: &Question, he
     lines.iter().map(|line| printable_line(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Where a root with variables leads now: `${HOME:-~/.toad}` is the whole home.
+/// Where a root or a socket leads now, if its path has variables or links in it: `${HOME:-~/.toad}` is the whole home.
 fn now(open: &Open, manifest: &Manifest, grant: &str) -> Option<String> {
-    let root = manifest.asks.roots.get(grant.strip_prefix("roots.")?)?;
-    let place = adapters::template::fill_path(&root.path, open.adapters.surroundings()).ok()?;
-    root.path.contains("${").then(|| place.display().to_string())
+    let path = match grant.split_once('.')? {
+        ("roots", name) => manifest.asks.roots.get(name)?.path.clone(),
+        ("endpoints", name) => manifest.asks.endpoints.get(name)?.address.to_string(),
+        _ => return None,
+    };
+    open.adapters.leads_now(&path).map(|place| place.display().to_string())
 }
 
 fn quoted(names: &[String]) -> String {

@@ -9,6 +9,7 @@ use super::shapes::Stood;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::runs::permission;
 
 /// Use an installed adapter again
 #[derive(clap::Args, Debug)]
@@ -27,7 +28,9 @@ pub(super) struct DisableArgs {
     name: String,
 }
 
-pub(super) fn enable(args: Args, context: &Context) -> Result<Exit, CommandError> {
+/// What was granted before holds again.
+pub(super) async fn enable(args: Args, context: &Context) -> Result<Exit, CommandError> {
+    permission::only_the_user(context, &context.open()?, "consent").await?;
     stand(context, &args.name, Enablement::Enabled)
 }
 

@@ -161,12 +161,14 @@ fn is_open(check: &Check) -> bool {
 
 fn worded(ability: &Ability, check: &Check) -> String {
     let head = format!("{}: {}", ability.name, check.name);
+    // What the adapter said stays behind its label: a line of it could look like one of ours.
+    let behind = |text: &str| text.replace('\n', "\n  | ");
     printable(&match &check.outcome {
-        Found::Held { evidence } => format!("held: {head}\n  {evidence}"),
+        Found::Held { evidence } => format!("held: {head}\n  {}", behind(evidence)),
         Found::Failed { expected, got, hint } => {
-            format!("failed: {head}\n  expected: {expected}\n  got: {got}\n  hint: {hint}")
+            format!("failed: {head}\n  expected: {}\n  got: {}\n  hint: {hint}", behind(expected), behind(got))
         }
-        Found::Absent { evidence } => format!("not offered: {head}\n  {evidence}"),
+        Found::Absent { evidence } => format!("not offered: {head}\n  {}", behind(evidence)),
         Found::Untried { needs } => format!("not tried: {head}\n  hint: {needs}"),
     })
 }

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::Format;
+use crate::runs::permission;
 
 /// Replace an installed adapter with another version
 #[derive(clap::Args, Debug)]
@@ -72,6 +73,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         let heading = "it asks to be able to, beyond what it asked before";
         context.printer.data(&package::words(&open, &examined, &carried.question, heading))?;
     }
+    permission::only_the_user(context, &open, "consent").await?;
     let consent = if carried.question.asks.is_empty() && carried.question.claims.is_empty() {
         // There is no new request, so the user is not asked.
         carried.kept

@@ -87,6 +87,7 @@ pub(super) async fn uninstall(args: UninstallArgs, context: &Context) -> Result<
 
 fn about(confirmation: Confirmation, nothing_to_do: &str, done: &str) -> PlanContext<'static> {
     PlanContext {
+        is_foreign: false,
         harness: "wake",
         scope: Scope::User,
         confirmation,

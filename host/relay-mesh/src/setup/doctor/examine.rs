@@ -35,7 +35,11 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
         Err(error) => return Ok(vec![Proof::new("adapter", Some(name), adapter_failed(&error))]),
     };
     let mut proofs = Vec::new();
-    let mut tell = |subject, finding| proofs.push(Proof::new(subject, Some(name), finding));
+    let is_built_in = open.adapters.is_built_in(name);
+    let mut tell = |subject, finding| {
+        let proof = Proof::new(subject, Some(name), finding);
+        proofs.push(if is_built_in { proof } else { proof.of_foreign() });
+    };
     let version = &harness.about().version;
     tell("adapter", fine(format!("version {version} was loaded and answered in {}", shown(began.elapsed()))));
 
