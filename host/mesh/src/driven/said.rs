@@ -109,7 +109,7 @@ fn begins_something(line: &str) -> bool {
 
 /// A message ends with its line, or with `>>>` if it begins with `<<<`.
 fn end_of_message(lines: &[&str], from: usize, rest: &str) -> usize {
-    if !rest.contains("<<<") {
+    if !rest.contains("<<<") || rest.trim_end().ends_with(">>>") {
         return from;
     }
     let close = lines[from..].iter().position(|line| line.trim_end().ends_with(">>>"));

@@ -18,6 +18,7 @@ pub mod protocol;
 pub mod receipt;
 pub(crate) mod retention;
 pub(crate) mod send;
+mod send_error;
 pub(crate) mod slot;
 pub(crate) mod status;
 pub(crate) mod texts;
