@@ -70,22 +70,22 @@ fn is_alone(harness: &'static str) {
 }
 
 #[test]
-fn claude_code_reviews_without_the_branchs_instructions() {
+fn claude_code_reviews_and_hears_no_instructions_of_the_branch() {
     isolated(|| is_alone("claude-code"));
 }
 
 #[test]
-fn codex_reviews_without_the_branchs_instructions() {
+fn codex_reviews_and_hears_no_instructions_of_the_branch() {
     isolated(|| is_alone("codex"));
 }
 
 #[test]
-fn gemini_cli_reviews_without_the_branchs_instructions() {
+fn gemini_cli_reviews_and_hears_no_instructions_of_the_branch() {
     isolated(|| is_alone("gemini-cli"));
 }
 
 #[test]
-fn opencode_reviews_without_the_branchs_instructions() {
+fn opencode_reviews_and_hears_no_instructions_of_the_branch() {
     isolated(|| is_alone("opencode"));
 }
 

@@ -70,7 +70,7 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
     let applied = applying::apply(&git, data, record.id, &top, &patch).await?;
     record.applied = Some(open.machine.now());
     folder.keep(&record)?;
-    applied.is_noted();
+    applied.was_noted();
     // All that it held beyond its commit is in the folder now.
     if let Err(error) = git.drop_worktree(&top, &worktree).await {
         tracing::warn!(%error, "the worktree of a pipeline stays");

@@ -30,7 +30,7 @@ struct Intent {
     paths: Vec<String>,
 }
 
-/// A patch that was applied. Until [`Applied::is_noted`], a command that comes later takes it back.
+/// A patch that was applied. Until [`Applied::was_noted`], a command that comes later takes it back.
 pub(crate) struct Applied {
     root: PathBuf,
     /// Locks out every other process that would apply or take back.
@@ -39,7 +39,7 @@ pub(crate) struct Applied {
 
 impl Applied {
     /// The record of the run or the pipeline says now that it was applied.
-    pub(crate) fn is_noted(self) {
+    pub(crate) fn was_noted(self) {
         forget(&self.root);
     }
 }

@@ -121,7 +121,7 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
     let applied = applying::apply(&git, data, record.id, &top, &patch).await?;
     record.applied = Some(open.machine.now());
     folder.keep(&record)?;
-    applied.is_noted();
+    applied.was_noted();
     // All that the worktree held beyond its commit is in the folder now, unless somebody worked on in it.
     let removed = changes::is_as_it_ended(&git, &record, &folder, &patch).await
         && git.drop_worktree(&top, &worktree).await.is_ok();
