@@ -542,15 +542,19 @@ fn b6_one_implements_and_another_reviews() {
 
 #[test]
 fn b6_a_step_that_fails_is_told_and_nothing_is_claimed() {
-    for (first, second, failed, why) in [
-        ("exit 1", "", "implement", "broke-off"),
-        ("said='I did it.'", "", "implement", "changed nothing"),
-        ("echo x > f.py", "exit 1", "review", "broke-off"),
+    let found = answers(&json!([finding("x", "high", "f is wrong", "f.py", 1)]));
+    for (first, second, third, failed, why) in [
+        ("exit 1", "", "", "implement", "broke-off"),
+        ("said='I did it.'", "", "", "implement", "changed nothing"),
+        ("echo x > f.py", "exit 1", "", "review", "broke-off"),
+        ("echo x > f.py", &found, "exit 1", "fix", "broke-off"),
     ] {
         let stage = stage();
         step(&stage, Some(1), first);
         step(&stage, Some(2), second);
-        let outcome = stage.run(&["pipeline", "review", "--prompt", "x", "--review", "claude", "--json"]);
+        step(&stage, Some(3), third);
+        let words = ["pipeline", "review", "--prompt", "x", "--review", "claude", "--rounds", "2", "--json"];
+        let outcome = stage.run(&words);
         let result = json_of(&outcome);
         assert_eq!((outcome.code, &result["ok"], &result["reviewed"]), (Some(1), &json!(false), &json!(false)));
         let said = result["why"].as_str().unwrap_or_default();

@@ -22,6 +22,8 @@ case "$task" in
         say '{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"started"}]},"session_id":"5e551011-0000-4000-8000-000000000001"}'
         wait ;;
     BEHIND*) setsid sleep 300 & ;;
+    BELOW*) env -i PATH="$PATH" HOME="$HOME" relay-mesh --dir "$RELAY_DIR" run claude hello > below.txt 2>&1
+        echo "exit $?" >> below.txt ;;
     EDIT*) echo changed > README.md; echo new > new.txt ;;
     LENGTH*) task=${#task} ;;
     MANY*) count=0; while [ $count -lt 4000 ]; do
@@ -115,6 +117,31 @@ fn b3_and_b4_one_json_result_with_every_name() {
 }
 
 #[test]
+fn b1_version_and_help_answer() {
+    let stage = stage();
+    assert!(stage.relay_ok(&["version"]).starts_with("relay-mesh "));
+    assert!(stage.relay_ok(&["--version"]).starts_with("relay-mesh "));
+    for words in [&["--help"][..], &["run", "--help"], &["runs", "--help"], &["review", "--help"]] {
+        assert!(stage.relay_ok(words).contains("Usage: relay-mesh"), "{words:?}");
+    }
+}
+
+#[test]
+fn every_event_is_a_line_of_json_and_silence_ends_a_run() {
+    let stage = stage();
+    let outcome = stage.run(&["run", "claude", "hello", "--jsonl"]);
+    let lines: Vec<Value> = outcome.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let (result, events) = lines.split_last().expect("lines");
+    assert_eq!((outcome.code, &result["ended"]), (Some(0), &json!("answered")), "{outcome:?}");
+    assert_eq!(result["structured"]["events"], json!(events), "each event, then the result");
+    assert_eq!(events[0]["event"], "session", "{outcome:?}");
+    let silent = stage.run(&["run", "claude", "CHILDREN", "--silence", "1", "--json"]);
+    assert_eq!((silent.code, &json_of(&silent)["ended"]), (Some(7), &json!("time")), "{silent:?}");
+    assert_eq!(json_of(&silent)["why"], "it printed nothing for 1 s");
+    nothing_is_left(&stage);
+}
+
+#[test]
 fn b5_a_time_out_and_a_natural_end_leave_nothing_running() {
     let stage = stage();
     let outcome = stage.run(&["run", "claude", "CHILDREN", "--timeout", "2", "--json"]);
@@ -171,6 +198,8 @@ fn a_run_that_is_left_behind_is_followed_stopped_and_listed() {
     started(&stage);
     let agents = stage.relay_ok(&["agents", "--json"]);
     assert!(agents.contains("claude-run"), "a run is an agent: {agents}");
+    let status = stage.relay_ok(&["status", "--json"]);
+    assert!(status.contains("claude-run"), "{status}");
     let stopped = json_of(&stage.run(&["runs", "stop", &id, "--json"]));
     assert_eq!(stopped["ended"], "stopped");
     nothing_is_left(&stage);
@@ -224,6 +253,30 @@ fn of_two_that_apply_one_run_at_once_one_does() {
     codes.sort_unstable();
     assert_eq!(codes, [Some(0), Some(6), Some(6)]);
     assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
+    assert_eq!(std::fs::read_to_string(stage.project.join("new.txt")).expect("there"), "new\n");
+}
+
+#[test]
+fn what_a_killed_command_applied_half_way_is_taken_back() {
+    let stage = stage();
+    let result = json_of(&stage.run(&["run", "claude", "EDIT", "--reach", "edit", "--json"]));
+    let id = result["run"].as_str().expect("an id");
+    std::fs::write(stage.project.join("mine.txt"), "mine\n").expect("written");
+    // Git writes one of the two files; then it and the command are killed.
+    let kills = "#!/bin/sh\ncase \"$*\" in *--check*|*--numstat*) ;; *\" apply \"*) [ -e $HOME/kills ] && {\n\
+                 echo changed > README.md; kill -9 $PPID; kill -9 $$; };; esac\nexec /usr/bin/git \"$@\"\n";
+    stage.program("git", kills);
+    std::fs::write(stage.home.join("kills"), "").expect("written");
+    assert_eq!(stage.run(&["runs", "apply", id]).code, None, "it was killed");
+    assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
+    std::fs::remove_file(stage.home.join("kills")).expect("there");
+    let listed = stage.run(&["runs", "list"]);
+    assert!(listed.stderr.contains("half-way; that was taken back"), "{listed:?}");
+    assert_eq!(stage.git_status(), "?? mine.txt\n", "what was there before, and nothing else");
+    stage.relay_ok(&["runs", "apply", id]);
+    assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
+    assert_eq!(std::fs::read_to_string(stage.project.join("new.txt")).expect("there"), "new\n");
+    assert!(!stage.run(&["runs", "list"]).stderr.contains("taken back"));
     assert_eq!(std::fs::read_to_string(stage.project.join("new.txt")).expect("there"), "new\n");
 }
 
@@ -295,6 +348,9 @@ fn what_is_not_well_formed_is_told_with_a_hint_and_nothing_is_left() {
         let outcome = stage.run(words);
         assert_eq!(outcome.code, Some(code), "{words:?}: {outcome:?}");
         assert!(outcome.stderr.contains(expected), "{words:?}: {outcome:?}");
+        // What the arguments' own parser refuses, it explains itself.
+        let is_told = outcome.stderr.contains("hint: ") || outcome.stderr.contains("try '--help'");
+        assert!(is_told, "{words:?}: {outcome:?}");
     }
     std::fs::write(stage.project.join("README.md"), "mine\n").expect("written");
     for words in [&["run", "claude", "EDIT", "--reach", "edit"][..], &["run", "claude", "hello", "--worktree"]] {
@@ -328,6 +384,9 @@ fn what_is_asked_of_no_run_is_told_with_a_hint() {
         let outcome = stage.run(words);
         assert_eq!(outcome.code, Some(code), "{words:?}: {outcome:?}");
         assert!(outcome.stderr.contains(expected), "{words:?}: {outcome:?}");
+        // What the arguments' own parser refuses, it explains itself.
+        let is_told = outcome.stderr.contains("hint: ") || outcome.stderr.contains("try '--help'");
+        assert!(is_told, "{words:?}: {outcome:?}");
     }
     assert_eq!(runs(&stage), Vec::<Value>::new());
     assert_eq!(stage.run(&["runs", "gc"]).code, Some(0));
@@ -345,9 +404,32 @@ fn a_run_may_start_no_run_and_allow_nothing() {
     assert_eq!(deeper.code, Some(4), "{deeper:?}");
     assert!(deeper.stderr.contains("to a depth of 1"), "{deeper:?}");
     assert_eq!(below(&["runs", "allow", "bob", "claude"]).code, Some(4));
+    // Without the mark: a session that is the run's own agent.
+    let session = [("CLAUDECODE", "1"), ("CLAUDE_CODE_SESSION_ID", "5e551011-0000-4000-8000-000000000001")];
+    let own = stage.relay(&["run", "claude", "hello"]).envs(session).run();
+    assert!(own.code == Some(4) && own.stderr.contains("to a depth of 1"), "{own:?}");
+    // The author of what it asks to have reviewed is the run's harness, and no other is here.
+    for name in ["codex", "gemini", "opencode"] {
+        stage.program(name, "#!/bin/sh\nexit 1\n");
+    }
+    let review = below(&["review"]);
+    assert!(review.code == Some(3) && review.stderr.contains("no harness is here"), "{review:?}");
+    // Nor does an agent's shell allow anything that relay-mesh drives.
+    let driven = stage.relay(&["runs", "allow", "bob", "claude"]).env("RELAY_SPAWN", &id).run();
+    assert!(driven.code == Some(4) && driven.stderr.contains("belongs to an agent"), "{driven:?}");
     stage.relay_ok(&["runs", "stop", &id]);
     assert_eq!(below(&["runs", "allow", "bob", "claude"]).code, Some(4), "also below a run that is over");
     nothing_is_left(&stage);
+}
+
+#[test]
+fn what_is_below_a_live_guard_is_below_its_run_without_any_mark() {
+    let stage = stage();
+    stage.relay_ok(&["runs", "allow", "claude-run", "claude", "--reach", "work"]);
+    stage.relay_ok(&["run", "claude", "BELOW"]);
+    let told = std::fs::read_to_string(stage.project.join("below.txt")).expect("it was run");
+    assert!(told.contains("to a depth of 1") && told.contains("exit 4"), "{told}");
+    assert_eq!(runs(&stage).len(), 1);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::ports::runner::{Ending, RunOutcome, Usage};
+use crate::ports::runner::{Ending, RunEvent, RunOutcome, Usage};
 use crate::runs::record::Scope;
 
 /// Why the host ended a run.
@@ -23,6 +23,8 @@ pub enum Halt {
     Events(u64),
     /// The model's server refused the key again and again, with this status.
     Refused(u16),
+    /// The limit of cost, where the harness keeps none itself.
+    Cost,
     /// The process that ran it was gone.
     Abandoned,
     /// The process that watched over it was gone.
@@ -53,14 +55,41 @@ pub struct Verdict {
     pub output: Option<Value>,
 }
 
-/// Judges the end of a run. What the host did counts before what the harness says.
-pub fn judge(outcome: &RunOutcome, halt: Halt, answer: &Answer) -> Verdict {
+/// What the harness was waiting for when its last request was not answered: none if something came after it.
+pub fn asked_again<'a>(events: impl DoubleEndedIterator<Item = &'a RunEvent>) -> Option<String> {
+    let last = events.rev().find(|event| match event {
+        RunEvent::Note { .. } | RunEvent::Session { .. } => false,
+        RunEvent::Retries { .. }
+        | RunEvent::Said { .. }
+        | RunEvent::Tool { .. }
+        | RunEvent::Wrote { .. }
+        | RunEvent::Denied { .. }
+        | RunEvent::Used { .. } => true,
+    });
+    match last {
+        Some(RunEvent::Retries { attempt, status: Some(status), .. }) => {
+            Some(format!("its model's server had answered HTTP {status} and was asked again (attempt {attempt})"))
+        }
+        Some(RunEvent::Retries { attempt, status: None, .. }) => {
+            Some(format!("its model's server had not answered and was asked again (attempt {attempt})"))
+        }
+        Some(_) | None => None,
+    }
+}
+
+/// Judges the end of a run. What the host did counts before what the harness says. `met` is what it was waiting for.
+pub fn judge(outcome: &RunOutcome, halt: Halt, answer: &Answer, met: Option<&str>) -> Verdict {
+    // A harness that tells of no retries may know at its end what it was waiting for.
+    let waited = matches!(outcome.ending, Ending::Limited | Ending::Provider);
+    let met = met.or(outcome.why.as_deref().filter(|_| waited));
+    let while_met = |what: String| met.map_or_else(|| what.clone(), |met| format!("{what}: {met}"));
     let bad = |ending, why: String| Verdict { ending, ok: false, why: Some(why), output: None };
     match halt {
         Halt::Stopped => bad(Ending::Stopped, "it was told to stop".to_owned()),
         Halt::Abandoned => bad(Ending::Stopped, "the process that ran it was gone, so it was ended".to_owned()),
-        Halt::Time => bad(Ending::Time, "its time was up".to_owned()),
-        Halt::Silence(limit) => bad(Ending::Time, format!("it printed nothing for {} s", limit / 1_000)),
+        Halt::Time => bad(Ending::Time, while_met("its time was up".to_owned())),
+        Halt::Silence(limit) => bad(Ending::Time, while_met(format!("it printed nothing for {} s", limit / 1_000))),
+        Halt::Cost => bad(Ending::Cost, "its budget was spent".to_owned()),
         Halt::Output(limit) => bad(Ending::BrokeOff, format!("it printed more than {limit} bytes")),
         Halt::Events(limit) => bad(Ending::BrokeOff, format!("it reported more than {limit} events")),
         Halt::Refused(status) => {
@@ -152,7 +181,7 @@ mod tests {
     #[test]
     fn what_the_host_did_counts_before_what_the_harness_says() {
         let check = |ending, halt, answer: &Answer, expected: (Ending, bool)| {
-            let verdict = judge(&outcome(ending), halt, answer);
+            let verdict = judge(&outcome(ending), halt, answer, None);
             assert_eq!((verdict.ending, verdict.ok), expected, "{ending:?} {halt:?} {answer:?}");
         };
         let (free, fits, misses) = (Answer::Free, Answer::Fits(json!(1)), Answer::Misses("no".to_owned()));
@@ -168,9 +197,31 @@ mod tests {
         check(Ending::Answered, Halt::Stopped, &free, (Ending::Stopped, false));
         check(Ending::BrokeOff, Halt::Abandoned, &free, (Ending::Stopped, false));
         check(Ending::BrokeOff, Halt::Refused(401), &free, (Ending::Login, false));
+        check(Ending::Answered, Halt::Cost, &free, (Ending::Cost, false));
         check(Ending::BrokeOff, Halt::Output(1), &free, (Ending::BrokeOff, false));
         check(Ending::BrokeOff, Halt::Unguarded, &free, (Ending::BrokeOff, false));
         check(Ending::Answered, Halt::Unguarded, &free, (Ending::Answered, true));
+    }
+
+    #[test]
+    fn a_time_out_says_what_the_run_was_waiting_for() {
+        let retry = |status| RunEvent::Retries { attempt: 4, status, wait_ms: 1 };
+        let said = RunEvent::Said { text: "hello".to_owned() };
+        let note = RunEvent::Note { text: "a note".to_owned() };
+        let check = |events: &[RunEvent], own: Option<&str>, halt, expected: &str| {
+            let ended = if own.is_some() { Ending::Provider } else { Ending::BrokeOff };
+            let outcome = RunOutcome { why: own.map(str::to_owned), ..RunOutcome::of(ended) };
+            let verdict = judge(&outcome, halt, &Answer::Free, asked_again(events.iter()).as_deref());
+            assert_eq!((verdict.ending, verdict.why.as_deref()), (Ending::Time, Some(expected)));
+        };
+        let limited = "its model's server had answered HTTP 429 and was asked again (attempt 4)";
+        check(&[said.clone(), retry(Some(429)), note], None, Halt::Time, &format!("its time was up: {limited}"));
+        check(&[retry(Some(429))], None, Halt::Silence(3_000), &format!("it printed nothing for 3 s: {limited}"));
+        let cut = "its time was up: its model's server had not answered and was asked again (attempt 4)";
+        check(&[retry(None)], None, Halt::Time, cut);
+        check(&[retry(Some(500)), said], None, Halt::Time, "its time was up");
+        check(&[], Some("it was told HTTP 500"), Halt::Time, "its time was up: it was told HTTP 500");
+        check(&[], None, Halt::Time, "its time was up");
     }
 
     #[test]

@@ -20,6 +20,16 @@ pub enum NotPermitted {
         /// Its time or its budget.
         what: &'static str,
     },
+    /// The first of the runs above it has a budget, and this harness says nothing of what it spends.
+    #[error(
+        "run {root}, below which this would run, has a budget, and {harness} neither keeps to one nor says its cost"
+    )]
+    Uncounted {
+        /// That run.
+        root: RunId,
+        /// The harness.
+        harness: String,
+    },
     /// The caller is a run itself, too deep to start another.
     #[error("this is run {parent} itself, and runs may start runs to a depth of {most}")]
     TooDeep {
@@ -69,13 +79,18 @@ fn counts_for(agent: &AgentName, run: &RunRecord, runs: &[RunRecord]) -> bool {
 }
 
 /// The time in milliseconds and the cost that a run below others gets of what it asks for: no more than its root has
-/// left. Runs that were started since the root are given, and the root among them.
+/// left. Runs that were started since the root are given, and the root among them. `counts_cost` is whether its harness
+/// keeps to a limit of cost or says what it spends.
 pub fn share(
     root: &RunRecord,
     runs: &[RunRecord],
     now: Instant,
     (time, cost): (u64, Option<u64>),
+    (harness, counts_cost): (&str, bool),
 ) -> Result<(u64, Option<u64>), NotPermitted> {
+    if root.task.cost.is_some() && !counts_cost {
+        return Err(NotPermitted::Uncounted { root: root.id, harness: harness.to_owned() });
+    }
     let time = time.min(time_left(root, now));
     let cost = [cost, cost_left(root, runs)].into_iter().flatten().min();
     match (time, cost) {
@@ -85,21 +100,34 @@ pub fn share(
     }
 }
 
-/// What is left of a root's time, in milliseconds.
+/// What is left of a root's time, in milliseconds. Runs below it use it up at the same time, so they share nothing.
 fn time_left(root: &RunRecord, now: Instant) -> u64 {
     root.limits.time.saturating_sub(now.since(root.started))
 }
 
-/// What is left of a root's cost, in millionths of a US dollar; none if it has no limit. A run that goes on counts with
-/// all that it may cost, so that several at once do not each get the whole rest.
+/// What is left of a root's cost, in millionths of a US dollar; none if it has no limit. The root counts too: with what
+/// it has said that it spent, which the host holds against what those below it may still spend.
 fn cost_left(root: &RunRecord, runs: &[RunRecord]) -> Option<u64> {
-    let below = runs.iter().filter(|run| run.root == root.id && run.id != root.id);
-    let spent = below.filter_map(|run| match &run.ended {
-        Some(end) => end.cost,
-        None => run.task.cost,
-    });
-    let spent: u64 = spent.sum();
+    let spent = charged(root).saturating_add(charged_below(root, runs));
     root.task.cost.map(|most| most.saturating_sub(spent))
+}
+
+/// What the runs below a root are charged with, in millionths of a US dollar.
+pub fn charged_below(root: &RunRecord, runs: &[RunRecord]) -> u64 {
+    let below = runs.iter().filter(|run| run.root == root.id && run.id != root.id);
+    below.map(charged).fold(0, u64::saturating_add)
+}
+
+/// What a run is charged with. One that has ended counts with what it cost, or, if nobody knows, with all that it was
+/// allowed. A root that goes on counts with what it has spent so far, if its harness says so; any other run that goes
+/// on counts with all that it may spend, so that several at once do not each get the whole rest.
+fn charged(run: &RunRecord) -> u64 {
+    let known = match &run.ended {
+        Some(end) => end.cost,
+        None if run.root == run.id => run.spent,
+        None => None,
+    };
+    known.or(run.task.cost).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -148,6 +176,9 @@ mod tests {
         check("bob", Reach::Look, &["bob claude-code edit 1/day"], "permitted");
     }
 
+    /// The cost of a run that ended without saying what it cost.
+    const UNKNOWN: u64 = u64::MAX;
+
     /// A run by its number and that of its root, with who started it and what it may cost or has cost.
     fn run(number: u8, root: u8, by: Option<&str>, cost: Option<u64>, ended: Option<u64>) -> RunRecord {
         let id = |number: u8| format!("01JD8Z3K5V00000000000000{number:02}").parse().expect("an id");
@@ -158,7 +189,7 @@ mod tests {
             why: None,
             session: None,
             session_usage: None,
-            cost: Some(cost),
+            cost: (cost != UNKNOWN).then_some(cost),
             changed: 0,
         };
         RunRecord {
@@ -193,6 +224,7 @@ mod tests {
             started: Instant(100),
             attempts: 1,
             earlier: None,
+            spent: None,
             ended: ended.map(end),
             applied: None,
         }
@@ -200,16 +232,17 @@ mod tests {
 
     #[test]
     fn a_run_below_others_gets_what_its_root_has_left() {
-        let root = run(1, 1, Some("bob"), Some(100), None);
-        let check = |others: &[RunRecord], now, asked, expected: Result<(u64, Option<u64>), &str>| {
+        let root = RunRecord { spent: Some(0), ..run(1, 1, Some("bob"), Some(100), None) };
+        let of = |root: &RunRecord, others: &[RunRecord], now, asked, expected: Result<(u64, Option<u64>), &str>| {
             let runs: Vec<RunRecord> = std::iter::once(root.clone()).chain(others.iter().cloned()).collect();
-            let outcome = share(&root, &runs, Instant(now), asked).map_err(|error| error.to_string());
+            let outcome = share(root, &runs, Instant(now), asked, ("codex", true)).map_err(|error| error.to_string());
             match (outcome, expected) {
                 (Ok(given), Ok(expected)) => assert_eq!(given, expected),
                 (Err(said), Err(expected)) => assert!(said.contains(expected), "{said}"),
                 (outcome, expected) => panic!("{outcome:?} instead of {expected:?}"),
             }
         };
+        let check = |others: &[RunRecord], now, asked, expected| of(&root, others, now, asked, expected);
         check(&[], 100, (5_000, None), Ok((1_000, Some(100))));
         check(&[], 800, (5_000, Some(30)), Ok((300, Some(30))));
         check(&[], 1_100, (5_000, None), Err("has no time left"));
@@ -218,9 +251,25 @@ mod tests {
         check(&[run(2, 1, None, Some(60), None)], 100, (500, None), Ok((500, Some(40))));
         check(&[run(2, 1, None, Some(100), None)], 100, (500, None), Err("has no budget left"));
         check(&[run(3, 3, None, Some(60), Some(60))], 100, (500, None), Ok((500, Some(100))));
+        // Of one that ended nobody may know the cost. Then it counts with what it was allowed.
+        check(&[run(2, 1, None, Some(60), Some(UNKNOWN))], 100, (500, None), Ok((500, Some(40))));
+        // The root counts too: with what it cost, what it has spent so far, or all of it if it says nothing.
+        of(&run(1, 1, None, Some(100), Some(70)), &[], 100, (500, None), Ok((500, Some(30))));
+        of(&RunRecord { spent: Some(35), ..root.clone() }, &[], 100, (500, None), Ok((500, Some(65))));
+        of(&RunRecord { spent: None, ..root.clone() }, &[], 100, (500, None), Err("has no budget left"));
+        // Time passes for all of them at once.
+        check(
+            &[run(2, 1, None, Some(60), None), run(3, 1, None, Some(10), None)],
+            600,
+            (5_000, None),
+            Ok((500, Some(30))),
+        );
         let unbounded = run(1, 1, None, None, None);
-        let shared = share(&unbounded, std::slice::from_ref(&unbounded), Instant(100), (500, None));
-        assert_eq!(shared, Ok((500, None)));
+        let of_unbounded = |counts| share(&unbounded, &[], Instant(100), (500, None), ("codex", counts));
+        assert_eq!((of_unbounded(true), of_unbounded(false)), (Ok((500, None)), Ok((500, None))));
+        let uncounted =
+            share(&root, &[], Instant(100), (500, None), ("codex", false)).map_err(|error| error.to_string());
+        assert!(uncounted.is_err_and(|said| said.contains("codex neither keeps to one nor says its cost")));
     }
 
     #[test]

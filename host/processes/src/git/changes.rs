@@ -41,6 +41,17 @@ impl Git {
 
     /// What lies between two trees of [`Git::tree`] with the same scratch folder.
     pub async fn changes(&self, top: &Path, scratch: &Path, before: &Tree, after: &Tree) -> Result<Changes, GitError> {
+        self.changes_of(top, scratch, (before, after), &[]).await
+    }
+
+    /// The same of these files alone, or of all if none is named.
+    pub async fn changes_of(
+        &self,
+        top: &Path,
+        scratch: &Path,
+        (before, after): (&Tree, &Tree),
+        paths: &[String],
+    ) -> Result<Changes, GitError> {
         if before == after {
             return Ok(Changes::default());
         }
@@ -48,8 +59,10 @@ impl Git {
         let objects = self.objects(top).await?;
         let variables = variables(scratch, &objects, &index);
         let ask = |arguments: &'static [&'static str]| {
-            let mut all = arguments.to_vec();
-            all.extend([before.0.as_str(), after.0.as_str()]);
+            let mut all = vec!["--literal-pathspecs"];
+            all.extend(arguments);
+            all.extend([before.0.as_str(), after.0.as_str(), "--"]);
+            all.extend(paths.iter().map(String::as_str));
             all
         };
         let names = ask(&["diff-tree", "-r", "--no-renames", "--name-status", "-z"]);
@@ -121,7 +134,15 @@ impl Git {
         self.bytes(top, &["apply", "--check", "--binary", "--whitespace=nowarn", "-"], &[], patch).await.map(drop)
     }
 
-    /// Applies a patch to a working copy, whole or not at all.
+    /// The files that a patch changes.
+    pub async fn paths_of(&self, top: &Path, patch: &[u8]) -> Result<Vec<String>, GitError> {
+        let bytes = self.bytes(top, &["apply", "--numstat", "-z", "-"], &[], patch).await?;
+        let lines = bytes.split(|byte| *byte == 0).filter(|line| !line.is_empty());
+        let paths = lines.filter_map(|line| line.splitn(3, |byte| *byte == b'\t').nth(2));
+        Ok(paths.map(|path| String::from_utf8_lossy(path).into_owned()).collect())
+    }
+
+    /// Applies a patch that fits to a working copy. Git writes file by file: if it is killed, some are written.
     pub async fn apply(&self, top: &Path, patch: &[u8]) -> Result<(), GitError> {
         self.bytes(top, &["apply", "--binary", "--whitespace=nowarn", "-"], &[], patch).await.map(drop)
     }

@@ -43,7 +43,8 @@ impl Git {
         variables: &[(&str, &Path)],
         input: &[u8],
     ) -> Result<Vec<u8>, GitError> {
-        let what = arguments.first().copied().unwrap_or_default().to_owned();
+        let command = arguments.iter().find(|word| !word.starts_with('-'));
+        let what = command.copied().unwrap_or_default().to_owned();
         let mut command = Command::new("git");
         for setting in SETTINGS {
             command.args(["-c", setting]);

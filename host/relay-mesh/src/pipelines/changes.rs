@@ -12,7 +12,7 @@ use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::runs::changes;
+use crate::runs::{Runs, applying, changes, settle};
 
 /// What it has changed until now, commits included.
 pub(crate) async fn until_now(
@@ -39,7 +39,9 @@ fn refused(what: String, hint: &str, exit: Exit) -> CommandError {
 
 /// Applies what a pipeline changed to the user's folder: all of it, or nothing. Returns that folder.
 pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(PipelineRecord, PathBuf), CommandError> {
-    let (folder, mut record) = Pipelines::of(&context.settings.dir.value).find(id)?;
+    let data = &context.settings.dir.value;
+    settle::settle_applying(context, &Runs::of(data)).await;
+    let (folder, mut record) = Pipelines::of(data).find(id)?;
     let _alone = folder.alone()?;
     let Workplace::Worktree { top, folder: worktree, branch, .. } = record.workplace.clone() else {
         let what = format!("pipeline {} worked in the folder itself", record.id);
@@ -65,9 +67,10 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
         let hint = format!("merge the branch {branch} by hand, or commit first and try again");
         return Err(CommandError::caused_by(&what, Some(hint), Exit::Held, error));
     }
-    git.apply(&top, &patch).await?;
+    let applied = applying::apply(&git, data, record.id, &top, &patch).await?;
     record.applied = Some(open.machine.now());
     folder.keep(&record)?;
+    applied.was_noted();
     // All that it held beyond its commit is in the folder now.
     if let Err(error) = git.drop_worktree(&top, &worktree).await {
         tracing::warn!(%error, "the worktree of a pipeline stays");

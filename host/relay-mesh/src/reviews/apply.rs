@@ -50,6 +50,8 @@ pub(crate) fn apply(context: &Context, review: &str, typed: &str) -> Result<Path
         ));
     };
     let (_, finding) = finding(&folder, &record, typed)?;
+    // Each reads the whole file and replaces it: two at once would lose what one of them applied.
+    let _alone = reviews.alone()?;
     let path = inside(&record.top, &finding.file)?;
     let unusable = |source: std::io::Error| {
         let what = format!("`{}` could not be read as text", path.display());

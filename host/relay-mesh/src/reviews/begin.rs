@@ -109,12 +109,11 @@ async fn reviewers(
     if !named.is_empty() {
         return Ok(named);
     }
-    let author = match (&request.subject, &evidence.asker) {
-        (Subject::Run(id), _) => runs.load(*id).ok().map(|(_, run)| run.harness),
-        (_, Asker::Session { harness, .. }) => Some(harness.clone()),
-        (Subject::Uncommitted | Subject::Base(_) | Subject::Commit(_), Asker::User) => None,
+    let ran = match &request.subject {
+        Subject::Run(id) => runs.load(*id).ok().map(|(_, run)| run.harness),
+        Subject::Uncommitted | Subject::Base(_) | Subject::Commit(_) => None,
     };
-    for name in USUAL.into_iter().filter(|name| author.as_deref() != Some(*name)) {
+    for name in others(ran.as_deref(), evidence) {
         if is_ready(open, name).await {
             return Ok(vec![name.to_owned()]);
         }
@@ -126,6 +125,18 @@ async fn reviewers(
         source: None,
     }
     .into())
+}
+
+/// The harnesses that may review if none is named: not the author's. That is the one whose run is reviewed; else the one
+/// that asks, and the one whose run it asks from.
+fn others(ran: Option<&str>, evidence: &Evidence) -> Vec<&'static str> {
+    let asks = match &evidence.asker {
+        Asker::Session { harness, .. } => Some(harness.as_str()),
+        Asker::User => None,
+    };
+    let above = evidence.parent.as_ref().map(|parent| parent.harness.as_str());
+    let authors = if ran.is_some() { [ran, None] } else { [asks, above] };
+    USUAL.into_iter().filter(|name| !authors.contains(&Some(*name))).collect()
 }
 
 async fn is_ready(open: &Open, name: &str) -> bool {
@@ -143,5 +154,23 @@ fn delete_old(context: &Context, open: &Open) {
         if is_over && let Err(error) = folder.delete() {
             tracing::debug!(%error, review = %folder.id(), "the files of a review stay");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_than_the_author_reviews() {
+        let asks = |harness: &str| Asker::Session { harness: harness.to_owned(), agent: None };
+        let check = |ran, asker, expected: &[&str]| {
+            assert_eq!(others(ran, &Evidence { asker, parent: None }), expected);
+        };
+        check(None, Asker::User, &USUAL);
+        check(None, asks("codex"), &["claude-code", "gemini-cli", "opencode"]);
+        check(Some("codex"), Asker::User, &["claude-code", "gemini-cli", "opencode"]);
+        // Whoever asks for a review of another's run may review it.
+        check(Some("claude-code"), asks("codex"), &["codex", "gemini-cli", "opencode"]);
     }
 }

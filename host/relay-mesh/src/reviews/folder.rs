@@ -54,6 +54,14 @@ impl Reviews {
         Ok(Some((folder, record)))
     }
 
+    /// Locks out every other process that applies a finding, until it is dropped.
+    pub(crate) fn alone(&self) -> Result<File, RunsError> {
+        let failed = |source| RunsError::Folder { path: self.root.clone(), source };
+        let folder = File::open(&self.root).map_err(failed)?;
+        folder.lock().map_err(failed)?;
+        Ok(folder)
+    }
+
     /// The ids of all reviews, the newest first.
     pub(crate) fn ids(&self) -> Vec<RunId> {
         newest_first(&self.root)

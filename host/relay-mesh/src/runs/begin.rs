@@ -85,7 +85,11 @@ pub(crate) async fn harness(open: &Open, typed: &str) -> Result<Arc<dyn Harness>
     let name = full_name(typed);
     let found = open.mesh.harnesses().get(name).await.map_err(|error| adapters::failed(name, error))?;
     let harness = found.ok_or_else(|| adapters::unknown(typed, open.mesh.harnesses().as_ref()))?;
-    runner_of(harness.as_ref()).map_err(|error| adapters::failed(name, error))?;
+    if let Err(error) = runner_of(harness.as_ref()) {
+        let hint = "those of Claude Code, Codex, Gemini CLI and OpenCode do, and those that you add may".to_owned();
+        let what = format!("the adapter `{name}` could not do it");
+        return Err(CommandError::caused_by(&what, Some(hint), Exit::Failure, error));
+    }
     Ok(harness)
 }
 
@@ -108,11 +112,12 @@ pub(crate) async fn begin_for(
     for address in &request.report {
         open.mesh.resolve(address, None).await?;
     }
+    let counts_cost = counts_cost(&runs, evidence, &harness).await;
     let (folder, mut record) = {
         // Two that spend the last run of a budget at once are told apart here.
         let _alone = runs.alone()?;
         permitted(context, open, &runs, evidence, (&harness, request.reach))?;
-        reserve_id(open, &runs, &request, harness.about().harness.clone(), evidence)?
+        reserve_id(open, &runs, &request, (harness.about().harness.clone(), counts_cost), evidence)?
     };
     match set_up(context, open, harness.as_ref(), &folder, &mut record, &request).await {
         Ok((principal, notes)) => Ok(Begun { harness, folder, record, principal, notes }),
@@ -201,19 +206,38 @@ pub(crate) fn permitted(
     Ok(permit(&evidence.asker, asked, evidence.parent.as_ref(), depth, &listed, &young, now)?)
 }
 
+/// The first of the runs above a caller.
+fn root_of(runs: &Runs, evidence: &Evidence) -> Option<RunRecord> {
+    let parent = evidence.parent.as_ref()?;
+    runs.load(parent.root).ok().map(|(_, root)| root)
+}
+
+/// Whether a harness keeps to a limit of cost, or says what it spends. It is asked only where that decides: below a run
+/// with a budget.
+async fn counts_cost(runs: &Runs, evidence: &Evidence, harness: &Arc<dyn Harness>) -> bool {
+    if root_of(runs, evidence).is_none_or(|root| root.task.cost.is_none()) {
+        return true;
+    }
+    match runner_of(harness.as_ref()) {
+        Ok(runner) => runner.ready().await.is_ok_and(|ready| ready.able.cost),
+        Err(_) => false,
+    }
+}
+
 /// Makes the folder of a run with its first record, so that the next to ask counts it.
 fn reserve_id(
     open: &Open,
     runs: &Runs,
     request: &RunRequest,
-    harness: String,
+    (harness, counts_cost): (String, bool),
     evidence: &Evidence,
 ) -> Result<(RunFolder, RunRecord), CommandError> {
     let now = open.machine.now();
     let parent = evidence.parent.as_ref();
     let (mut limits, mut cost) = (request.limits, request.cost);
-    if let Some(root) = parent.and_then(|parent| runs.load(parent.root).ok()).map(|(_, root)| root) {
-        (limits.time, cost) = share(&root, &runs.since(root.started), now, (limits.time, cost))?;
+    if let Some(root) = root_of(runs, evidence) {
+        let asked = (limits.time, cost);
+        (limits.time, cost) = share(&root, &runs.since(root.started), now, asked, (&harness, counts_cost))?;
     }
     let id = open.mesh.new_run_id();
     let folder = runs.create(id)?;
@@ -253,6 +277,7 @@ fn reserve_id(
         started: now,
         attempts: 0,
         earlier: None,
+        spent: None,
         ended: None,
         applied: None,
     };

@@ -2,7 +2,7 @@
 
 use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Start, Usage};
-use mesh::runs::{Answer, RunEnd, RunId, RunRecord, RunReport, UsageScope, judge, usage_of_run};
+use mesh::runs::{Answer, RunEnd, RunId, RunRecord, RunReport, UsageScope, asked_again, judge, usage_of_run};
 use mesh::sessions::Principal;
 use view::RunView;
 
@@ -38,9 +38,9 @@ pub(super) async fn conclude(
         None => Answer::Free,
         Some(schema) => Shape::of(schema)?.check(&outcome),
     };
-    let verdict = judge(&outcome, halt, &answer);
     let stdout = files::text(&folder.of_attempt("output", record.attempts), &mut notes);
     let events = files::events(&folder.events(), &mut notes);
+    let verdict = judge(&outcome, halt, &answer, asked_again(events.iter()).as_deref());
     let git = changes::git(context);
     let changes = changes::changes(&git, &record, folder, &mut notes).await;
     let usage = usage(context, &record, outcome.usage);

@@ -7,6 +7,7 @@
 
 mod agent;
 pub(crate) mod alive;
+pub(crate) mod applying;
 pub(crate) mod begin;
 pub(crate) mod changes;
 mod conclude;

@@ -116,10 +116,13 @@ impl Explain for mesh::runs::NotPermitted {
     }
 
     fn hint(&self) -> Option<String> {
-        use mesh::runs::NotPermitted::{NotAllowed, NothingLeft, TooDeep};
+        use mesh::runs::NotPermitted::{NotAllowed, NothingLeft, TooDeep, Uncounted};
         match self {
             NotAllowed(error) => error.hint(),
             NothingLeft { .. } => Some("do the work here, or report what is left to do".to_owned()),
+            Uncounted { .. } => {
+                Some("do the work here, or ask a harness whose cost is known, such as Claude Code".to_owned())
+            }
             TooDeep { .. } => {
                 Some("do the work here, or report what is left to do; the user can set `depth` in runs.toml".to_owned())
             }

@@ -4,21 +4,36 @@ use std::fs::File;
 use std::time::Duration;
 
 use mesh::ports::runner::{Ending, RunOutcome};
-use mesh::runs::{Halt, RunRecord, RunStage};
+use mesh::runs::{Halt, RunId, RunRecord, RunStage};
 
 use super::conclude::{self, Conclusion};
 use super::reading::{EventLog, Reading};
 use super::supervise::{Attempt, exit_of, halt_of, unread};
-use super::{RunFolder, Runs, agent, runner_of};
+use super::{RunFolder, Runs, agent, applying, changes, runner_of};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
+use crate::pipelines::Pipelines;
 
 /// How long to leave a run to the process that concludes it.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// Takes back what a killed command had applied half-way.
+pub(crate) async fn settle_applying(context: &Context, runs: &Runs) {
+    let data = &context.settings.dir.value;
+    let is_applied = |id: RunId| match runs.load(id) {
+        Ok((_, record)) => record.applied.is_some(),
+        Err(_) => Pipelines::of(data).folder(id).record().is_ok_and(|record| record.applied.is_some()),
+    };
+    for (id, top) in applying::settle(&changes::git(context), data, is_applied).await {
+        let top = top.display();
+        context.printer.say(&format!("{id} had been applied to `{top}` half-way; that was taken back"));
+    }
+}
+
 /// Concludes every run whose process was killed. Errors are only logged: the next command tries again.
 pub(crate) async fn settle(context: &Context, open: &Open, runs: &Runs) {
+    settle_applying(context, runs).await;
     for (folder, record) in runs.live() {
         if folder.stage(&record, open.machine.as_ref()) != RunStage::Abandoned {
             continue;

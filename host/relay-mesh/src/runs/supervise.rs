@@ -6,7 +6,7 @@ use std::time::Duration;
 use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Ending, Launch, ProcessExit, RunEvent, RunOutcome, Start, StopSignal, Task};
-use mesh::runs::{Answer, Halt, RunRecord, RunReport, repair_task};
+use mesh::runs::{Answer, Halt, RunRecord, RunReport, charged_below, repair_task};
 use mesh::sessions::Principal;
 use processes::guard::{Cause, Ended, Limits, Order, Step, StepSignal, Streams};
 use processes::{Guard, GuardError};
@@ -14,7 +14,7 @@ use processes::{Guard, GuardError};
 use super::begin::{Begun, TASK};
 use super::conclude::{self, Conclusion};
 use super::reading::{EventLog, Reading};
-use super::{MARK, RunFolder, RunsError, Shape, agent, runner_of};
+use super::{MARK, RunFolder, Runs, RunsError, Shape, agent, runner_of};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Explain, adapters};
@@ -187,16 +187,43 @@ impl Work<'_> {
                         reason = reason.or(Some(Halt::Refused(*status)));
                     }
                 }
+                RunEvent::Used { usage } => {
+                    if let Some(cost) = usage.cost.filter(|_| !usage.whole_session)
+                        && self.has_spent(cost)
+                    {
+                        reason = reason.or(Some(Halt::Cost));
+                    }
+                }
                 RunEvent::Retries { .. }
                 | RunEvent::Said { .. }
                 | RunEvent::Tool { .. }
                 | RunEvent::Wrote { .. }
                 | RunEvent::Denied { .. }
-                | RunEvent::Used { .. }
                 | RunEvent::Note { .. } => {}
             }
         }
         if self.events > limits.events { reason.or(Some(Halt::Events(limits.events))) } else { reason }
+    }
+
+    /// Notes what this run has cost so far. Returns whether its budget is spent, of which runs below it have their part.
+    fn has_spent(&mut self, cost: u64) -> bool {
+        let Some(most) = self.record.task.cost else { return false };
+        let cost = cost + self.record.earlier.and_then(|earlier| earlier.cost).unwrap_or(0);
+        if self.record.spent.is_none_or(|known| known < cost) {
+            self.record.spent = Some(cost);
+            if let Err(error) = self.folder.keep(self.record) {
+                tracing::warn!(%error, "what a run has cost could not be noted");
+            }
+        }
+        let below = match self.record.root == self.record.id {
+            true => charged_below(self.record, &self.runs().since(self.record.started)),
+            false => 0,
+        };
+        cost.saturating_add(below) > most
+    }
+
+    fn runs(&self) -> Runs {
+        Runs::of(&self.context.settings.dir.value)
     }
 
     async fn is_session(&mut self, session: &str) {

@@ -81,13 +81,14 @@ fn guided(launch: Launch, guidance: &str) -> Launch {
     if guidance.is_empty() { launch } else { launch.option("guidance", []).file("guidance.md", guidance) }
 }
 
-/// The task's guidance, and the instructions that Claude Code would have read by itself. A run that only looks may
-/// look at what a stranger wrote, so it gets no instructions from there.
+/// The task's guidance, and the instructions that Claude Code would have read by itself, unless the run is to have nothing
+/// of the user's or the project's. A run that only looks may look at what a stranger wrote, so it gets no instructions
+/// from there.
 fn guidance(task: &Task) -> Result<String, Error> {
     let mut parts: Vec<String> = task.guidance.clone().into_iter().collect();
-    match task.reach {
-        Reach::Look => {}
-        Reach::Edit | Reach::Work | Reach::Unguarded => {
+    match (task.extensions, task.reach) {
+        (Extensions::None, _) | (_, Reach::Look) => {}
+        (Extensions::Mesh | Extensions::All, Reach::Edit | Reach::Work | Reach::Unguarded) => {
             for (root, path) in [("config", "CLAUDE.md"), ("project", "CLAUDE.md"), ("project", ".claude/CLAUDE.md")] {
                 let text = Root::open(root)?.read_text(path)?;
                 let room = MOST_INSTRUCTIONS.saturating_sub(parts.iter().map(String::len).sum());

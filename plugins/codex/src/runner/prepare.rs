@@ -14,7 +14,7 @@ pub(super) fn prepare(task: &Task) -> Result<Launch, Error> {
     let launch = launch.option_if("guidance", task.guidance.as_deref().map(string));
     let launch = match task.extensions {
         Extensions::All => with_all(task, launch)?,
-        Extensions::None => without_servers(task, launch)?,
+        Extensions::None => without_servers(task, launch)?.option("without-instructions", []),
         Extensions::Mesh => with_ours(task, without_servers(task, launch)?),
     };
     let launch = match task.reach {

@@ -43,10 +43,10 @@ fn alone(reach: Reach) -> Task {
 #[test]
 fn a_reach_is_a_sandbox_and_never_widened() {
     let _host = machine().start();
-    check(&alone(Reach::Look), "without-hooks; looking; fresh");
-    check(&alone(Reach::Edit), "without-hooks; editing; fresh");
-    check(&alone(Reach::Work), "without-hooks; working; fresh");
-    check(&alone(Reach::Unguarded), "without-hooks; unguarded; fresh");
+    check(&alone(Reach::Look), "without-hooks; without-instructions; looking; fresh");
+    check(&alone(Reach::Edit), "without-hooks; without-instructions; editing; fresh");
+    check(&alone(Reach::Work), "without-hooks; without-instructions; working; fresh");
+    check(&alone(Reach::Unguarded), "without-hooks; without-instructions; unguarded; fresh");
     check(&Task { extensions: Extensions::All, ..alone(Reach::Work) }, "working; fresh");
     for reach in [Reach::Look, Reach::Edit] {
         let why = "Codex runs the user's own hooks, plugins and MCP servers outside of its sandbox";
@@ -66,10 +66,13 @@ fn what_a_task_asks_for_is_worded() {
         cost: Some(1),
         ..alone(Reach::Look)
     };
-    let expected = "model=m; schema; guidance=\"- Say \\\"hi\\\".\\n\"; without-hooks; looking; resume=t1; but no limit of \
+    let expected = "model=m; schema; guidance=\"- Say \\\"hi\\\".\\n\"; without-hooks; without-instructions; looking; resume=t1; but no limit of \
                     turns, no limit of cost";
     check(&asked, expected);
-    check(&Task { start: Start::Fork("t1".into()), ..alone(Reach::Look) }, "without-hooks; looking; fork=t1");
+    check(
+        &Task { start: Start::Fork("t1".into()), ..alone(Reach::Look) },
+        "without-hooks; without-instructions; looking; fork=t1",
+    );
 }
 
 #[test]
@@ -77,7 +80,7 @@ fn servers_of_the_settings_are_left_out_by_name() {
     let settings = "[mcp_servers.one]\ncommand = \"one\"\n[mcp_servers.relay-mesh]\ncommand = \"old\"\n";
     let _host =
         machine().file("config", "config.toml", settings).file("project", ".codex/config.toml", settings).start();
-    let expected = "without-hooks; without-server=one; without-server=relay-mesh; looking; fresh";
+    let expected = "without-hooks; without-server=one; without-server=relay-mesh; without-instructions; looking; fresh";
     check(&alone(Reach::Look), expected);
     let ours = "without-hooks; without-server=one; own-server=\"/opt/bin/relay-mesh\" [\"mcp\"] \
                 {\"RELAY_DIR\"=\"/srv/relay\"}; looking; fresh; but no hooks, so mail is shown only when it is fetched";

@@ -46,10 +46,8 @@ fn without_result(exit: &ProcessExit) -> Outcome {
     match (exit.code, retried) {
         (Some(41), _) if !exit.asked_to_stop => not_signed_in(&first_words(stderr)),
         (Some(55), _) if !exit.asked_to_stop => not_trusted(),
-        (_, Some(status @ (401 | 403))) => refused(Some(status), "", TITLE),
-        (_, Some(status)) if !exit.asked_to_stop => refused(Some(status), "", TITLE),
-        (_, Some(status)) => Outcome::of(Ending::Stopped)
-            .because(format!("Gemini CLI was told to stop while its model answered HTTP {status} and was asked again")),
+        // Also if it was told to stop: that is what it was waiting for.
+        (_, Some(status)) => refused(Some(status), "", TITLE),
         (_, None) => Outcome::without_last_word(exit, TITLE),
     }
 }

@@ -3,7 +3,7 @@
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::install::is_hook_line;
 use relay_mesh_sdk::optional::runner::{Extensions, Launch, Reach, Start, StopSignal, Task};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::settings;
 
@@ -37,13 +37,38 @@ pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
         (Reach::Work, _) => launch.option("editing", []),
         (Reach::Unguarded, _) => launch.option("unguarded", []),
     };
-    Ok(launch
+    Ok(with_own_settings(task, launch)?
         .set("GEMINI_CLI_NO_RELAUNCH", "")
         .without(task.schema.is_some(), "no schema: only the task's text can ask for it")
         .without(task.guidance.is_some(), "no place for guidance")
-        .without(task.turns.is_some(), "no limit of turns")
         .without(task.cost.is_some(), "no limit of cost")
         .stop(StopSignal::Terminate, 2_000))
+}
+
+/// Settings that come before the user's and the project's: those of the administrator, whose place they take, with the
+/// limit of turns. A run that is to have nothing of the project's reads no file of instructions that settings name; it
+/// reads GEMINI.md whatever they say.
+fn with_own_settings(task: &Task, launch: Launch) -> Result<Launch, Error> {
+    let is_alone = task.extensions == Extensions::None;
+    if task.turns.is_none() && !is_alone {
+        return Ok(launch);
+    }
+    let mut all = match settings("managed", "settings.json")? {
+        Value::Object(all) => all,
+        _ => Map::new(),
+    };
+    let mut put = |group: &str, name: &str, value: Value| {
+        if let Value::Object(group) = all.entry(group).or_insert_with(|| Value::Object(Map::new())) {
+            group.insert(name.to_owned(), value);
+        }
+    };
+    if let Some(turns) = task.turns {
+        put("model", "maxSessionTurns", turns.into());
+    }
+    if is_alone {
+        put("context", "fileName", format!("{}.md", task.id).into());
+    }
+    Ok(launch.set("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "").file("settings.json", format!("{:#}\n", Value::Object(all))))
 }
 
 /// Rules by which only these tools can be used at all. Without them, a tool that the user's settings allow would be
@@ -94,6 +119,10 @@ fn without_theirs(task: &Task, launch: Launch) -> Result<Launch, Error> {
         .without(
             task.extensions == Extensions::Mesh && is_set_up && !has_our_hooks,
             "no hooks, so mail is shown only when it is fetched",
+        )
+        .without(
+            task.extensions == Extensions::None,
+            "the project's GEMINI.md is read: there is no way to leave it out",
         )
         .without(task.extensions == Extensions::None && has_our_hooks, "relay-mesh's own hooks stay");
     Ok(launch)

@@ -4,6 +4,8 @@ use relay_mesh_sdk::Error;
 use relay_mesh_sdk::optional::runner::{Choice, Extensions, Launch, Login, Reach, Runner, Start, Task};
 use relay_mesh_sdk::testing::{Fakes, recorded_runs, task};
 
+use serde_json::{Value, json};
+
 use crate::GeminiCli;
 
 #[test]
@@ -12,7 +14,7 @@ fn recorded_runs_are_read_and_concluded() {
 }
 
 fn machine() -> Fakes {
-    Fakes::default().root("config").root("project")
+    Fakes::default().root("config").root("project").root("managed")
 }
 
 fn words(launch: &Launch) -> String {
@@ -38,22 +40,42 @@ fn alone(reach: Reach) -> Task {
     Task { reach, extensions: Extensions::None, ..task() }
 }
 
+const READ: &str = "the project's GEMINI.md is read: there is no way to leave it out";
 const ID: &str = "session=5d20a1b2-0000-4000-8000-000000000001";
 
 #[test]
 fn a_reach_is_a_policy_and_never_widened() {
     let _host = machine().start();
     let without = format!("{ID}; without-extensions; servers=none");
-    check(&alone(Reach::Look), &format!("{without}; looking; policy"));
-    check(&alone(Reach::Edit), &format!("{without}; editing; policy"));
-    check(&alone(Reach::Work), &format!("{without}; editing"));
-    check(&alone(Reach::Unguarded), &format!("{without}; unguarded"));
+    check(&alone(Reach::Look), &format!("{without}; looking; policy; but {READ}"));
+    check(&alone(Reach::Edit), &format!("{without}; editing; policy; but {READ}"));
+    check(&alone(Reach::Work), &format!("{without}; editing; but {READ}"));
+    check(&alone(Reach::Unguarded), &format!("{without}; unguarded; but {READ}"));
     check(&Task { extensions: Extensions::All, ..alone(Reach::Work) }, &format!("{ID}; editing"));
     let why = "Gemini CLI cannot hold back what the user's own hooks, extensions and MCP servers change";
     check(&Task { extensions: Extensions::All, ..alone(Reach::Look) }, &format!("unsupported: {why}"));
     let policy = |reach| GeminiCli::prepare(&alone(reach)).expect("a launch").files[0].text.clone();
     assert!(policy(Reach::Look).starts_with("[[rule]]\ntoolName = \"*\"\ndecision = \"deny\"\n"));
     assert!(!policy(Reach::Look).contains("write_file") && policy(Reach::Edit).contains("write_file"));
+}
+
+#[test]
+fn a_limit_of_turns_and_no_instructions_are_added_to_the_administrators_settings() {
+    let managed = r#"{"model": {"name": "m"}, "telemetry": {"enabled": false}}"#;
+    let _host = machine().file("managed", "settings.json", managed).start();
+    let settings = |task: &Task| -> Option<Value> {
+        let launch = GeminiCli::prepare(task).expect("a launch");
+        let file = launch.files.into_iter().find(|file| file.name == "settings.json")?;
+        assert!(launch.environment.iter().any(|(name, _)| name == "GEMINI_CLI_SYSTEM_SETTINGS_PATH"));
+        Some(serde_json::from_str(&file.text).expect("JSON"))
+    };
+    assert_eq!(settings(&Task { reach: Reach::Work, ..task() }), None, "the administrator's stay");
+    let limited = settings(&Task { turns: Some(3), reach: Reach::Work, ..task() });
+    let both = json!({"model": {"name": "m", "maxSessionTurns": 3}, "telemetry": {"enabled": false}});
+    assert_eq!(limited, Some(both));
+    let alone = settings(&alone(Reach::Look)).expect("settings");
+    assert_eq!(alone["context"]["fileName"], format!("{}.md", task().id));
+    assert_eq!(alone["telemetry"]["enabled"], false);
 }
 
 #[test]
@@ -72,9 +94,9 @@ fn what_it_cannot_do_is_said() {
         model: Some("m".into()),
         ..alone(Reach::Look)
     };
-    let expected = "resume=s1; model=m; without-extensions; servers=none; looking; policy; but no schema: only the task's \
-                    text can ask for it, no place for guidance, no limit of turns, no limit of cost";
-    check(&asked, expected);
+    let expected = "resume=s1; model=m; without-extensions; servers=none; looking; policy; but";
+    let lacks = "no schema: only the task's text can ask for it, no place for guidance, no limit of cost";
+    check(&asked, &format!("{expected} {READ}, {lacks}"));
 }
 
 const OURS: &str = r#"{"mcpServers": {"relay-mesh": {}}, "hooks": {"SessionStart": [{"hooks": [
@@ -84,7 +106,7 @@ const OURS: &str = r#"{"mcpServers": {"relay-mesh": {}}, "hooks": {"SessionStart
 fn a_run_is_on_the_mesh_if_gemini_cli_is_set_up_for_it() {
     let _host = machine().file("config", "settings.json", OURS).start();
     check(&task(), &format!("{ID}; without-extensions; servers=relay-mesh; looking; policy"));
-    let stays = "but relay-mesh's own hooks stay";
+    let stays = format!("but {READ}, relay-mesh's own hooks stay");
     check(&alone(Reach::Look), &format!("{ID}; without-extensions; servers=none; looking; policy; {stays}"));
     let _host = machine().start();
     let not = "but not on the mesh: `relay-mesh install gemini-cli` sets it up";

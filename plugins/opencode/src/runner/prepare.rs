@@ -37,6 +37,7 @@ pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
         Extensions::All => launch,
         Extensions::None | Extensions::Mesh => launch.option("without-plugins", []),
     };
+    let is_alone = task.extensions == Extensions::None;
     let mut settings = json!({"autoupdate": false, "share": "disabled", "mcp": servers});
     let launch = match (task.reach, task.extensions) {
         (Reach::Look | Reach::Edit, Extensions::All) => {
@@ -49,14 +50,20 @@ pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
         (Reach::Work, _) => launch,
         (Reach::Unguarded, _) => launch.option("unguarded", []),
     };
+    let launch = launch.set("OPENCODE_CONFIG_CONTENT", settings.to_string());
+    let launch = if is_alone { without_instructions(launch) } else { launch };
     Ok(launch
-        .set("OPENCODE_CONFIG_CONTENT", settings.to_string())
         .without(task.extensions == Extensions::Mesh, "no connector, so mail is shown only when it is fetched")
+        .without(is_alone, "an AGENTS.md beside a file that it reads is read too: there is no way to leave it out")
         .without(task.schema.is_some(), "no schema: only the task's text can ask for it")
         .without(task.guidance.is_some(), "no place for guidance")
         .without(task.turns.is_some(), "no limit of turns")
-        .without(task.cost.is_some(), "no limit of cost")
         .stop(StopSignal::Terminate, 3_000))
+}
+
+/// Without what the project's files tell the model, and what those of Claude Code do.
+fn without_instructions(launch: Launch) -> Launch {
+    launch.set("OPENCODE_DISABLE_PROJECT_CONFIG", "").set("OPENCODE_DISABLE_CLAUDE_CODE", "")
 }
 
 /// The permissions of the run's own agent, which the user's settings cannot widen. `edit` is for every tool that

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::pipelines;
 use crate::reviews;
 use crate::runs::changes::{self, PATCH};
-use crate::runs::{self, Runs, retention, settle};
+use crate::runs::{self, Runs, applying, retention, settle};
 use crate::shapes::reviews::{AppliedPipeline, AppliedSuggestion, PipelineLine, ReviewLine};
 use crate::shapes::runs::{AppliedShape, DeletedRunsShape, RunLine};
 
@@ -74,7 +74,7 @@ pub(super) async fn diff(id: &str, context: &Context) -> Result<Exit, CommandErr
     Ok(Exit::Success)
 }
 
-/// Applies what a run changed to the working copy that it was started for. Git applies a patch whole or not at all.
+/// Applies what a run changed to the working copy that it was started for. All of it or nothing.
 pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let data = &context.settings.dir.value;
@@ -118,9 +118,10 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
             error,
         ));
     }
-    git.apply(&top, &patch).await?;
+    let applied = applying::apply(&git, data, record.id, &top, &patch).await?;
     record.applied = Some(open.machine.now());
     folder.keep(&record)?;
+    applied.was_noted();
     // All that the worktree held beyond its commit is in the folder now, unless somebody worked on in it.
     let removed = changes::is_as_it_ended(&git, &record, &folder, &patch).await
         && git.drop_worktree(&top, &worktree).await.is_ok();

@@ -5,6 +5,7 @@ mod scripted;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mesh::allowances::{Allowance, Asker, Starts};
 use mesh::messages::Draft;
 use mesh::ports::harness::Harnesses;
 use mesh::ports::machine::{Machine, Process, ProcessSpace};
@@ -17,7 +18,7 @@ use self::scripted::{NAME, Only, Scripted};
 use super::supervise::{Audience, supervise};
 use super::{MARK, Place, RunRequest, Runs, begin, changes, permission, retention, settle};
 use crate::compose::Open;
-use crate::config::{Settings, Values};
+use crate::config::{Allowed, Settings, Values};
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::errors::CommandError;
@@ -202,6 +203,12 @@ async fn limits_end_a_run_and_say_which() {
         ("while :; do echo say x; done", |l| l.output = 50_000, Ending::BrokeOff, "more than 50000 bytes"),
         ("while :; do echo say x; done", |l| l.events = 100, Ending::BrokeOff, "more than 100 events"),
         ("echo refused 401; echo refused 401; sleep 300", |_| {}, Ending::Login, "HTTP 401"),
+        (
+            "echo refused 429; sleep 300",
+            |l| l.time = 400,
+            Ending::Time,
+            "time was up: its model's server had answered HTTP 429",
+        ),
     ] {
         let stage = Stage::new(&format!("setsid sleep 300 & {script}"));
         let mut request = stage.request();
@@ -438,6 +445,51 @@ async fn a_run_starts_no_run_unless_the_user_says_so() {
     supervise(&stage.context, &stage.open, begun, &mut stop, &mut Heard(Vec::new())).await.expect("it ends");
     let evidence = permission::evidence(&below, &stage.open, &stage.runs()).await.expect("evidence");
     assert!(evidence.parent.is_none(), "a run that is over is nobody's parent");
+}
+
+#[tokio::test]
+async fn a_budget_is_kept_by_what_a_run_says_that_it_spends_and_shared_with_those_below() {
+    let stage = Stage::new("echo spent 200; sleep 300");
+    let report = stage.ran(RunRequest { cost: Some(100), ..stage.request() }).await;
+    assert_eq!((report.verdict.ending, report.verdict.ok), (Ending::Cost, false), "{:?}", report.verdict);
+    let stage = Stage::new("echo spent 30; while [ ! -e go ]; do sleep 0.02; done; echo answer done");
+    let settings = stage.folder.path().join(".config/relay-mesh");
+    std::fs::create_dir_all(&settings).expect("made");
+    std::fs::write(settings.join("runs.toml"), "depth = 2\n").expect("written");
+    let allowed = Allowed::to_start(Starts::Runs, &stage.context.settings, &stage.context.environment).expect("read");
+    let agent = "parent".parse().expect("a name");
+    let allowance = Allowance { agent, harness: NAME.to_owned(), reach: Reach::Look, budget: None };
+    allowed.allow(&allowance).expect("allowed");
+    let name = "parent".parse().ok();
+    let request = RunRequest { cost: Some(100), name, ..stage.request() };
+    let root = begin::begin(&stage.context, &stage.open, request).await.expect("begun");
+    let (id, folder) = (root.record.id, root.folder.clone());
+    let (mut stop, mut heard) = (Stop::listen().expect("signals"), Heard(Vec::new()));
+    let below = async {
+        let record = loop {
+            let record = folder.record().expect("a record");
+            if record.spent.is_some() {
+                break record;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        };
+        let evidence = permission::Evidence { asker: Asker::User, parent: Some(record) };
+        let begin = async |cost| {
+            let request = RunRequest { cost, ..stage.request() };
+            begin::begin_for(&stage.context, &stage.open, &evidence, request).await
+        };
+        let first = begin(Some(50)).await.unwrap_or_else(|error| panic!("{}", mesh::reasons(&error)));
+        assert_eq!((first.record.depth, first.record.root, first.record.parent), (2, id, Some(id)));
+        assert_eq!(first.record.task.cost, Some(50));
+        let second = begin(None).await.unwrap_or_else(|error| panic!("{}", mesh::reasons(&error)));
+        assert_eq!(second.record.task.cost, Some(20), "the root has spent 30, and the other may spend 50");
+        let third = begin(None).await.err().expect("refused");
+        assert!(third.to_string().contains("has no budget left"), "{third}");
+        std::fs::write(stage.project().join("go"), "").expect("written");
+    };
+    let work = supervise(&stage.context, &stage.open, root, &mut stop, &mut heard);
+    let (report, ()) = tokio::join!(work, below);
+    assert!(report.expect("it ends").verdict.ok);
 }
 
 /// The binary that is the guard: the one beside this test.

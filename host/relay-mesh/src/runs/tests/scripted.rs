@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 pub(super) const NAME: &str = "scripted";
 
 /// Its program is `/bin/sh -c SCRIPT`. A line `say TEXT` is a message, `session ID` names the session, `refused STATUS`
-/// is a refusal of the model's server, `used N` is usage of the whole session, `answer TEXT` is the last word.
+/// is a refusal of the model's server, `used N` is usage of the whole session, `spent N` is the cost so far, `answer TEXT`
+/// is the last word.
 pub(super) struct Scripted {
     about: About,
     /// For a fresh session, and for a resumed one.
@@ -44,7 +45,12 @@ impl Scripted {
 #[async_trait]
 impl HarnessRunner for Scripted {
     async fn ready(&self) -> Result<Readiness, HarnessError> {
-        Ok(Readiness { version: "1".to_owned(), login: Login::LoggedIn, why: None, able: Abilities::default() })
+        Ok(Readiness {
+            version: "1".to_owned(),
+            login: Login::LoggedIn,
+            why: None,
+            able: Abilities { cost: true, ..Abilities::default() },
+        })
     }
 
     async fn prepare(&self, task: &Task, _: &Path) -> Result<Launch, HarnessError> {
@@ -80,6 +86,11 @@ impl HarnessRunner for Scripted {
                 }
                 "refused" => {
                     events.push(RunEvent::Retries { attempt: 1, status: rest.parse().ok(), wait_ms: 1 });
+                }
+                "spent" => {
+                    let usage = Usage { cost: rest.parse().ok(), ..Usage::default() };
+                    memory["spent"] = usage.cost.into();
+                    events.push(RunEvent::Used { usage });
                 }
                 "used" => memory["used"] = rest.parse::<u64>().unwrap_or(0).into(),
                 "answer" => memory["answer"] = rest.into(),
