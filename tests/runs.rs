@@ -269,6 +269,18 @@ fn what_a_killed_command_applied_half_way_is_taken_back() {
     std::fs::write(stage.home.join("kills"), "").expect("written");
     assert_eq!(stage.run(&["runs", "apply", id]).code, None, "it was killed");
     assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
+    // What somebody has worked on since is theirs.
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3_600);
+    let mine = std::fs::File::options().write(true).open(stage.project.join("README.md")).expect("there");
+    mine.set_modified(later).expect("its time is changed");
+    std::fs::remove_file(stage.home.join("kills")).expect("there");
+    let left = stage.run(&["runs", "list"]);
+    assert!(left.stderr.contains("`README.md` was changed since, so it stays"), "{left:?}");
+    assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
+    stage.git(&["checkout", "-q", "README.md"]);
+
+    std::fs::write(stage.home.join("kills"), "").expect("written");
+    assert_eq!(stage.run(&["runs", "apply", id]).code, None, "it was killed");
     std::fs::remove_file(stage.home.join("kills")).expect("there");
     let listed = stage.run(&["runs", "list"]);
     assert!(listed.stderr.contains("half-way; that was taken back"), "{listed:?}");

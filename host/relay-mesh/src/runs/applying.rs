@@ -5,6 +5,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use mesh::runs::RunId;
 use processes::git::{Git, GitError, Tree};
@@ -16,6 +17,8 @@ use crate::errors::CommandError;
 
 /// The folder in the data folder with what is being applied, by the id of the run or the pipeline.
 const APPLYING: &str = "applying";
+/// How long after the intent Git may still have written a file of the patch.
+const GIT_WRITES: Duration = Duration::from_secs(60);
 /// The file with the intent. The objects of the tree from before lie beside it.
 const INTENT: &str = "intent.json";
 
@@ -70,10 +73,19 @@ pub(crate) async fn apply(
     }
 }
 
-/// Takes back what killed commands had begun to apply, unless the record says that all of it was. Returns what was taken
-/// back, each with its folder. What cannot be taken back now is tried again by the next command.
-pub(crate) async fn settle(git: &Git, data: &Path, is_applied: impl Fn(RunId) -> bool) -> Vec<(RunId, PathBuf)> {
-    let mut taken_back = Vec::new();
+/// What became of what a killed command had begun to apply.
+pub(crate) struct HalfApplied {
+    pub(crate) id: RunId,
+    /// The top of the working copy.
+    pub(crate) top: PathBuf,
+    /// A file that was changed since, so that all was left as it is; none if it was taken back.
+    pub(crate) changed_since: Option<String>,
+}
+
+/// Takes back what killed commands had begun to apply, unless the record says that all of it was, or somebody has worked
+/// on its files since. What cannot be taken back now is tried again by the next command.
+pub(crate) async fn settle(git: &Git, data: &Path, is_applied: impl Fn(RunId) -> bool) -> Vec<HalfApplied> {
+    let mut settled = Vec::new();
     for entry in fs::read_dir(data.join(APPLYING)).into_iter().flatten().flatten() {
         let (root, id) = (entry.path(), entry.file_name().to_string_lossy().parse::<RunId>());
         let (Ok(id), Ok(lock)) = (id, File::open(&root)) else { continue };
@@ -83,8 +95,11 @@ pub(crate) async fn settle(git: &Git, data: &Path, is_applied: impl Fn(RunId) ->
         }
         let intent = fs::read(root.join(INTENT)).ok().and_then(|bytes| serde_json::from_slice::<Intent>(&bytes).ok());
         if let Some(intent) = intent.filter(|_| !is_applied(id)) {
-            match take_back(git, &root, &intent).await {
-                Ok(true) => taken_back.push((id, intent.top)),
+            let changed_since = intent.changed_since(&root);
+            let was_changed = changed_since.is_some();
+            let outcome = if was_changed { Ok(true) } else { take_back(git, &root, &intent).await };
+            match outcome {
+                Ok(true) => settled.push(HalfApplied { id, top: intent.top, changed_since }),
                 Ok(false) => {}
                 Err(error) => {
                     let error: &dyn std::error::Error = &error;
@@ -95,7 +110,16 @@ pub(crate) async fn settle(git: &Git, data: &Path, is_applied: impl Fn(RunId) ->
         }
         forget(&root);
     }
-    taken_back
+    settled
+}
+
+impl Intent {
+    /// A file of the patch that was written later than Git would have.
+    fn changed_since(&self, root: &Path) -> Option<String> {
+        let written = |path: &Path| fs::symlink_metadata(path).and_then(|about| about.modified()).ok();
+        let last = written(&root.join(INTENT))? + GIT_WRITES;
+        self.paths.iter().find(|path| written(&self.top.join(path)).is_some_and(|at| at > last)).cloned()
+    }
 }
 
 /// Makes the files of a patch what they were before. Returns whether any was not.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use mesh::ports::runner::{Ending, RunOutcome};
 use mesh::runs::{Halt, RunId, RunRecord, RunStage};
 
+use super::applying::HalfApplied;
 use super::conclude::{self, Conclusion};
 use super::reading::{EventLog, Reading};
 use super::supervise::{Attempt, exit_of, halt_of, unread};
@@ -25,9 +26,12 @@ pub(crate) async fn settle_applying(context: &Context, runs: &Runs) {
         Ok((_, record)) => record.applied.is_some(),
         Err(_) => Pipelines::of(data).folder(id).record().is_ok_and(|record| record.applied.is_some()),
     };
-    for (id, top) in applying::settle(&changes::git(context), data, is_applied).await {
-        let top = top.display();
-        context.printer.say(&format!("{id} had been applied to `{top}` half-way; that was taken back"));
+    for HalfApplied { id, top, changed_since } in applying::settle(&changes::git(context), data, is_applied).await {
+        let became = match changed_since {
+            None => "that was taken back".to_owned(),
+            Some(file) => format!("`{file}` was changed since, so it stays: `git diff` shows what is there"),
+        };
+        context.printer.say(&format!("{id} had been applied to `{}` half-way; {became}", top.display()));
     }
 }
 
