@@ -41,32 +41,24 @@ pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
         .set("GEMINI_CLI_NO_RELAUNCH", "")
         .without(task.schema.is_some(), "no schema: only the task's text can ask for it")
         .without(task.guidance.is_some(), "no place for guidance")
+        .without(task.turns.is_some(), "no limit of turns")
         .without(task.cost.is_some(), "no limit of cost")
         .stop(StopSignal::Terminate, 2_000))
 }
 
-/// Settings that come before the user's and the project's: those of the administrator, whose place they take, with the
-/// limit of turns. A run that is to have nothing of the project's reads no file of instructions that settings name; it
-/// reads GEMINI.md whatever they say.
+/// For a run that is to have nothing of the project's, settings that come before the user's and the project's: those of
+/// the administrator, whose place they take, and a name of files with instructions that no project can know. GEMINI.md is
+/// read all the same.
 fn with_own_settings(task: &Task, launch: Launch) -> Result<Launch, Error> {
-    let is_alone = task.extensions == Extensions::None;
-    if task.turns.is_none() && !is_alone {
+    if task.extensions != Extensions::None {
         return Ok(launch);
     }
     let mut all = match settings("managed", "settings.json")? {
         Value::Object(all) => all,
         _ => Map::new(),
     };
-    let mut put = |group: &str, name: &str, value: Value| {
-        if let Value::Object(group) = all.entry(group).or_insert_with(|| Value::Object(Map::new())) {
-            group.insert(name.to_owned(), value);
-        }
-    };
-    if let Some(turns) = task.turns {
-        put("model", "maxSessionTurns", turns.into());
-    }
-    if is_alone {
-        put("context", "fileName", format!("{}.md", task.id).into());
+    if let Value::Object(context) = all.entry("context").or_insert_with(|| Value::Object(Map::new())) {
+        context.insert("fileName".to_owned(), format!("{}.md", task.id).into());
     }
     Ok(launch.set("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "").file("settings.json", format!("{:#}\n", Value::Object(all))))
 }

@@ -60,7 +60,7 @@ fn a_reach_is_a_policy_and_never_widened() {
 }
 
 #[test]
-fn a_limit_of_turns_and_no_instructions_are_added_to_the_administrators_settings() {
+fn no_instructions_are_added_to_the_administrators_settings() {
     let managed = r#"{"model": {"name": "m"}, "telemetry": {"enabled": false}}"#;
     let _host = machine().file("managed", "settings.json", managed).start();
     let settings = |task: &Task| -> Option<Value> {
@@ -70,12 +70,9 @@ fn a_limit_of_turns_and_no_instructions_are_added_to_the_administrators_settings
         Some(serde_json::from_str(&file.text).expect("JSON"))
     };
     assert_eq!(settings(&Task { reach: Reach::Work, ..task() }), None, "the administrator's stay");
-    let limited = settings(&Task { turns: Some(3), reach: Reach::Work, ..task() });
-    let both = json!({"model": {"name": "m", "maxSessionTurns": 3}, "telemetry": {"enabled": false}});
-    assert_eq!(limited, Some(both));
     let alone = settings(&alone(Reach::Look)).expect("settings");
     assert_eq!(alone["context"]["fileName"], format!("{}.md", task().id));
-    assert_eq!(alone["telemetry"]["enabled"], false);
+    assert_eq!((&alone["model"]["name"], &alone["telemetry"]["enabled"]), (&json!("m"), &json!(false)));
 }
 
 #[test]
@@ -95,7 +92,8 @@ fn what_it_cannot_do_is_said() {
         ..alone(Reach::Look)
     };
     let expected = "resume=s1; model=m; without-extensions; servers=none; looking; policy; but";
-    let lacks = "no schema: only the task's text can ask for it, no place for guidance, no limit of cost";
+    let lacks =
+        "no schema: only the task's text can ask for it, no place for guidance, no limit of turns, no limit of cost";
     check(&asked, &format!("{expected} {READ}, {lacks}"));
 }
 
