@@ -39,8 +39,17 @@ impl HookGate {
         self.folder.join("relay-mesh").display().to_string()
     }
 
-    /// Closes the gate of the next hook of this event.
+    /// Closes the gate of the next hook of this event: of one that begins after this.
     pub fn close(&self, event: &str) {
+        let program = self.program();
+        let runs_a_hook = |process: std::fs::DirEntry| {
+            let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words).contains(&format!("{program}\0hook\0"))
+        };
+        wait_for("no hook runs", || {
+            let any = std::fs::read_dir("/proc").expect("a list").flatten().any(runs_a_hook);
+            (!any).then_some(())
+        });
         std::fs::write(self.folder.join(format!("closed-{event}")), "").expect("the stage is writable");
     }
 

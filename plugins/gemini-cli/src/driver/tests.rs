@@ -34,7 +34,7 @@ fn two_turns_are_told_as_they_went() {
         include_str!("../../fixtures/driver/0.61.0-conversation.json"),
         actions,
         "ready, opened, idle, turn, busy, 1 shown, piece Hello., 1 answered, completed, idle, turn, busy, 2 shown, needs-input, \
-         asks Operation::Command(\"echo made > /home/u/app/made.txt\"), busy, piece Done., 2 answered, completed, idle",
+         asks Operation::Other(\"echo made > /home/u/app/made.txt\"), busy, piece Done., 2 answered, completed, idle",
     );
 }
 

@@ -36,8 +36,10 @@ pub(in crate::commands) async fn answer(id: &str, words: &str, context: &Context
 
 /// What the user means by the words, given what the question offers.
 fn meant(ask: &Ask, words: &str) -> Answer {
-    if ask.choices.iter().any(|(id, _)| id == words) {
-        return Answer::Choose(words.to_owned());
+    // By its id, or as it reads: Gemini CLI calls what reads `Allow` `proceed_once`.
+    let is_meant = |(id, label): &&(String, String)| id == words || label.eq_ignore_ascii_case(words);
+    if let Some((id, _)) = ask.choices.iter().find(is_meant) {
+        return Answer::Choose(id.clone());
     }
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let is_question = matches!(ask.what, AskKind::Question(_));

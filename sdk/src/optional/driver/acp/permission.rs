@@ -47,7 +47,7 @@ impl Link {
         let title = text(params, "/toolCall/title");
         let question = Question {
             id: id.to_string(),
-            operation: wanted(&state.calls.told_by_now(&params["toolCall"]).into()),
+            operation: operation(&state.calls.told_by_now(&params["toolCall"]).into()),
             reason: (!title.is_empty()).then(|| short(title)),
             choices: options.iter().map(label).collect(),
             kept: serde_json::to_string(&kept).ok(),
@@ -101,14 +101,6 @@ pub(super) fn cancel(id: &Value, out: &mut Outbox) {
     answer(out, id, &json!({"outcome": {"outcome": "cancelled"}}));
 }
 
-/// What a tool call that is to be allowed does: it is never a mere question.
-fn wanted(call: &Value) -> Operation {
-    match operation(call) {
-        Operation::Other(title) => Operation::Tool((short(&title), "{}".to_owned())),
-        operation => operation,
-    }
-}
-
 /// What a tool call does. A command comes from the raw input, because a title may be the model's description of it.
 pub(super) fn operation(call: &Value) -> Operation {
     let input = &call["rawInput"];
@@ -128,8 +120,6 @@ pub(super) fn operation(call: &Value) -> Operation {
     }
     let title = text(call, "/title");
     match input {
-        // Some agents say the command in the title alone.
-        Value::Null if text(call, "/kind") == "execute" && !title.is_empty() => Operation::Command(title.to_owned()),
         Value::Null => Operation::Other(title.to_owned()),
         input => Operation::Tool((short(title), input.to_string())),
     }

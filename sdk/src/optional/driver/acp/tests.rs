@@ -113,10 +113,7 @@ fn a_command_is_shown_from_its_raw_input_and_asked_once() {
     conversation
         .answer(Answer::AllowForSession, r#""id":"p1","result":{"outcome":{"outcome":"selected","optionId":"o"}}"#);
     conversation.answer(Answer::Allow, "nobody waits for this answer any more");
-    // What is to be allowed is no mere question, and a command may stand in the title alone.
-    conversation.asks(r#"{"title":"rm -rf x"}"#, r#"Operation::Tool(("rm -rf x", "{}"))"#);
-    conversation.answer(Answer::Refuse("no".to_owned()), r#""optionId":"n""#);
-    conversation.asks(r#"{"title":"rm -rf x","kind":"execute"}"#, r#"Operation::Command("rm -rf x")"#);
+    conversation.asks(r#"{"title":"rm -rf x"}"#, r#"Operation::Other("rm -rf x")"#);
     conversation.answer(Answer::Fill("{}".to_owned()), "it does not offer this answer");
     conversation.answer(Answer::Refuse("no".to_owned()), r#""optionId":"n""#);
     conversation.asks(r#"{"kind":"edit","locations":[{"path":"/a"}],"rawInput":{}}"#, r#"Operation::Files(["/a"])"#);
