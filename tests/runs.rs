@@ -270,9 +270,9 @@ fn what_a_killed_command_applied_half_way_is_taken_back() {
     assert_eq!(stage.run(&["runs", "apply", id]).code, None, "it was killed");
     assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
     // What somebody has worked on since is theirs.
-    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(3_600);
     let mine = std::fs::File::options().write(true).open(stage.project.join("README.md")).expect("there");
-    mine.set_modified(later).expect("its time is changed");
+    let written = mine.metadata().and_then(|about| about.modified()).expect("its time");
+    mine.set_modified(written + std::time::Duration::from_secs(3_600)).expect("its time is changed");
     std::fs::remove_file(stage.home.join("kills")).expect("there");
     let left = stage.run(&["runs", "list"]);
     assert!(left.stderr.contains("`README.md` was changed since, so it stays"), "{left:?}");

@@ -50,7 +50,6 @@ const DRIVES: Table = Table {
         ("steer", "words for a running turn come"),
         ("interrupt", "interrupt"),
         ("asks", "asks before a command (`--reach work`)"),
-        ("resumes", "after `down`"),
     ],
 };
 

@@ -94,7 +94,10 @@ fn what_it_can(harness: &'static str) {
     assert_eq!(scene.relay(&["down"]).code, Some(0));
     scene.ok(&["steer", "helper", "--next", "are you there"]);
     has("I am here.");
-    let resumes = if scene.told().contains("\"resumed\":true") { "its session goes on" } else { "a new session" };
+    // Gemini CLI does not always find a session of its own again.
+    let told = scene.told();
+    let goes_on = told.contains("\"resumed\":true");
+    assert!(goes_on || (harness == "gemini-cli" && told.contains("begins a new one")), "{told}");
     wait_or_show("it is idle", idle, || scene.told());
 
     let begun = scene.relay(&["steer", "helper", "--next", "Ask first"]);
@@ -119,7 +122,6 @@ fn what_it_can(harness: &'static str) {
             "steer": steer,
             "interrupt": "ends the turn and its command",
             "asks": if asked.is_some() { "yes" } else { "no" },
-            "resumes": resumes,
         }),
     );
 }
