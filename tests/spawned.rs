@@ -44,6 +44,10 @@ fn what_cannot_be_started_is_refused_and_leaves_nothing() {
         let marked =
             scene.stage.relay(&["spawn", "codex", "hello"]).env("RELAY_SPAWN", "01M896SYEDWG214KKT8B0ME5QD").run();
         assert_eq!(marked.code, Some(4), "{marked:?}");
+        let of_a_run =
+            scene.stage.relay(&["spawn", "codex", "hello"]).env("RELAY_RUN", "01M896SYEDWG214KKT8B0ME5QD").run();
+        assert_eq!(of_a_run.code, Some(4), "also of one that is over: {of_a_run:?}");
+        assert!(of_a_run.stderr.contains("a run that is over"), "{of_a_run:?}");
         scene.ok(&["dismiss", "helper"]);
         check(&["steer", "helper", "are you there?"], 3, "`helper` has ended: it was dismissed");
         scene.nothing_is_left();

@@ -16,7 +16,7 @@ use crate::config::Allowed;
 use crate::context::Context;
 use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
-use crate::runs::{Runs, permission};
+use crate::runs::{self, Runs, permission};
 
 /// What comes of a wish for an agent.
 #[derive(Debug)]
@@ -30,7 +30,11 @@ pub(crate) enum Wish {
 /// Who asks on this command line. Nothing that was typed counts.
 pub(crate) async fn on_command_line(context: &Context, open: &Open) -> Result<SpawnAsker, CommandError> {
     let runs = Runs::of(&context.settings.dir.value);
-    let evidence = permission::evidence(context, open, &runs).await?;
+    let mut evidence = permission::evidence(context, open, &runs).await?;
+    if evidence.is_user() && context.environment.get(runs::MARK).is_some() {
+        // The mark of a run that is over is still no user's terminal.
+        evidence.asker = Asker::Session { harness: "a run that is over".to_owned(), agent: None };
+    }
     of(open, evidence, context.environment.get(MARK)).await
 }
 
