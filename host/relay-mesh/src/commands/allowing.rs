@@ -2,14 +2,14 @@
 
 use mesh::allowances::{Allowance, Budget, Starts};
 use mesh::names::AgentName;
-use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::runner::Reach;
 
 use crate::config::Allowed;
 use crate::context::Context;
-use crate::errors::{CommandError, Explain, adapters};
+use crate::driven;
+use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
-use crate::runs::{begin, permission, runner_of};
+use crate::runs::{begin, permission};
 use crate::shapes::allowances::{AllowanceShape, AllowancesShape};
 
 /// What `allow` takes.
@@ -59,10 +59,10 @@ pub(super) async fn allow(starts: Starts, wanted: AllowArgs, context: &Context) 
     let AllowArgs { agent, harness, reach, budget } = wanted;
     let open = context.open()?;
     permission::only_the_user(context, &open, "consent").await?;
-    let name = begin::full_name(&harness);
-    let found = open.mesh.harnesses().get(name).await.map_err(|error| adapters::failed(name, error))?;
-    let found = found.ok_or_else(|| adapters::unknown(&harness, open.mesh.harnesses().as_ref()))?;
-    is_able(starts, found.as_ref()).map_err(|error| adapters::failed(name, error))?;
+    let found = match starts {
+        Starts::Runs => begin::harness(&open, &harness).await?,
+        Starts::Agents => driven::begin::harness(&open, &harness).await?,
+    };
     let kept = Allowed::to_start(starts, &context.settings, &context.environment)?;
     let allowance = Allowance { agent, harness: found.about().harness.clone(), reach, budget };
     kept.allow(&allowance)?;
@@ -74,13 +74,6 @@ pub(super) async fn allow(starts: Starts, wanted: AllowArgs, context: &Context) 
         allowance.agent
     ));
     Ok(Exit::Success)
-}
-
-fn is_able(starts: Starts, harness: &dyn Harness) -> Result<(), HarnessError> {
-    match starts {
-        Starts::Runs => runner_of(harness).map(drop),
-        Starts::Agents => harness.driver().map(drop),
-    }
 }
 
 pub(super) fn disallow(starts: Starts, wanted: &DisallowArgs, context: &Context) -> Result<Exit, CommandError> {

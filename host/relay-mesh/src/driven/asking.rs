@@ -27,10 +27,12 @@ pub(crate) struct Asked<'a> {
 /// Asks it on the command line. Below a harness it is refused; but an agent may dismiss what it had started.
 pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let asker = permission::on_command_line(context, &open).await?;
-    let by = match (&asked.kind, asker.is_user()) {
-        (RequestKind::Dismiss { .. }, false) => Some(permission::may_dismiss(&open, &asker, asked.name).await?),
-        (_, _) => {
+    let by = match asked.kind {
+        RequestKind::Dismiss { .. } => {
+            let asker = permission::on_command_line(context, &open).await?;
+            if asker.is_user() { None } else { Some(permission::may_dismiss(&open, &asker, asked.name).await?) }
+        }
+        RequestKind::Prompt { .. } | RequestKind::Steer { .. } | RequestKind::Interrupt => {
             runs::permission::only_the_user(context, &open, "steer or stop an agent").await?;
             None
         }

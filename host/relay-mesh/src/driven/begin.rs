@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::errors::{CommandError, Failure, adapters};
 use crate::exit::Exit;
 use crate::retention::daily;
-use crate::runs::begin::full_name;
+use crate::runs::begin::{full_name, known_harness};
 use crate::runs::changes;
 use crate::server::background;
 
@@ -45,10 +45,8 @@ pub(crate) struct Spawned {
 
 /// The harness that is named, also by its short name, if it can be driven.
 pub(crate) async fn harness(open: &Open, typed: &str) -> Result<Arc<dyn Harness>, CommandError> {
-    let name = full_name(typed);
-    let found = open.mesh.harnesses().get(name).await.map_err(|error| adapters::failed(name, error))?;
-    let harness = found.ok_or_else(|| adapters::unknown(typed, open.mesh.harnesses().as_ref()))?;
-    harness.driver().map_err(|error| adapters::failed(name, error))?;
+    let harness = known_harness(open, typed).await?;
+    harness.driver().map_err(|error| adapters::failed(full_name(typed), error))?;
     Ok(harness)
 }
 

@@ -82,15 +82,20 @@ pub(crate) fn full_name(typed: &str) -> &str {
 
 /// The harness that a user names, also by its short name.
 pub(crate) async fn harness(open: &Open, typed: &str) -> Result<Arc<dyn Harness>, CommandError> {
-    let name = full_name(typed);
-    let found = open.mesh.harnesses().get(name).await.map_err(|error| adapters::failed(name, error))?;
-    let harness = found.ok_or_else(|| adapters::unknown(typed, open.mesh.harnesses().as_ref()))?;
+    let harness = known_harness(open, typed).await?;
     if let Err(error) = runner_of(harness.as_ref()) {
         let hint = "those of Claude Code, Codex, Gemini CLI and OpenCode do, and those that you add may".to_owned();
-        let what = format!("the adapter `{name}` could not do it");
+        let what = format!("the adapter `{}` could not do it", full_name(typed));
         return Err(CommandError::caused_by(&what, Some(hint), Exit::Failure, error));
     }
     Ok(harness)
+}
+
+/// The harness that a user names, whatever it can do.
+pub(crate) async fn known_harness(open: &Open, typed: &str) -> Result<Arc<dyn Harness>, CommandError> {
+    let name = full_name(typed);
+    let found = open.mesh.harnesses().get(name).await.map_err(|error| adapters::failed(name, error))?;
+    found.ok_or_else(|| adapters::unknown(typed, open.mesh.harnesses().as_ref()))
 }
 
 /// Begins a run that this command line asks for.
