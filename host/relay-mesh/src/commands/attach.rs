@@ -10,7 +10,7 @@ use crate::commands::asks::answer::answer;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::driven::transcript::TranscriptReader;
-use crate::driven::{DrivenFolder, begin, host};
+use crate::driven::{DrivenFolder, asking, begin, host};
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::line_reader::{Line, Lines};
@@ -161,10 +161,8 @@ impl Attached<'_> {
     }
 
     async fn ask(&mut self, kind: RequestKind) -> Result<(), CommandError> {
-        let (_, request) = self.open.mesh.ask_driven(&self.id.to_string(), kind, None).await?;
+        let (_, request) = asking::keep(self.open, &self.id.to_string(), kind, None).await?;
         self.asked.push(request.id);
-        self.open.mesh.want_driving(true).await?;
-        host::sweep(self.open).await?;
         begin::ensure_host(self.context, self.open).await?;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh::driven::{DrivenError, DrivenRecord, RequestKind, RequestOutcome};
+use mesh::driven::{DrivenError, DrivenRecord, Request, RequestKind, RequestOutcome};
 use mesh::names::AgentName;
 
 use super::{begin, host, permission};
@@ -42,6 +42,19 @@ pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, Com
     Ok(Exit::Success)
 }
 
+/// Asks something of a driven agent. It is kept, and done as soon as a process drives the agent.
+pub(crate) async fn keep(
+    open: &Open,
+    name: &str,
+    kind: RequestKind,
+    by: Option<&AgentName>,
+) -> Result<(DrivenRecord, Request), CommandError> {
+    let kept = open.mesh.ask_driven(name, kind, by).await?;
+    open.mesh.want_driving(true).await?;
+    host::sweep(open).await?;
+    Ok(kept)
+}
+
 /// Asks something of a driven agent and waits until it is done.
 pub(crate) async fn done(
     context: &Context,
@@ -51,9 +64,7 @@ pub(crate) async fn done(
     patience: Duration,
 ) -> Result<(DrivenRecord, RequestOutcome), CommandError> {
     let dismisses = matches!(kind, RequestKind::Dismiss { .. });
-    let (record, request) = open.mesh.ask_driven(name, kind, by).await?;
-    open.mesh.want_driving(true).await?;
-    host::sweep(open).await?;
+    let (record, request) = keep(open, name, kind, by).await?;
     let done = async { Ok(open.mesh.request_outcome(record.id, &request.id).await?) };
     let outcome = match tokio::time::timeout(patience, begin::while_driven(context, open, done)).await {
         Ok(Ok(outcome)) => outcome,
