@@ -58,6 +58,7 @@ pub use digest::{Digest, InvalidDigest};
 pub use examine::{Audit, Examination, Grantee, Objection};
 pub use faults::{Counters, Fault};
 pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
+pub use host_functions::connect_unix;
 pub use host_functions::notices::OwnNotices;
 pub use installed::{InstalledAdapters, InstalledError};
 pub use package::{Package, PackageError};

@@ -47,6 +47,12 @@ pub enum InvalidTemplate {
     /// A server's words without exactly one blank, for the port, behind a first word without any.
     #[error("the server's words take no port")]
     NoPort,
+    /// A drive over WebSocket without exactly one word for its socket, or one over lines with such a word.
+    #[error("frames over `websocket` need one word with `{{socket}}`, and those over `lines` have none")]
+    NoSocket,
+    /// Words by which users join that do not name the session.
+    #[error("the words by which users join need `{{session}}` as a word of its own behind the first, and a socket")]
+    NoSession,
     /// A command line whose program is missing, or has a blank that the guest would fill.
     #[error("the program `{0}` has no fixed program")]
     NoProgram(String),
@@ -73,6 +79,10 @@ impl InvalidTemplate {
             InvalidTemplate::ManyBlanks(_) => Some("one blank per argument: split it in two"),
             InvalidTemplate::NoSuchRun(_) => Some("name one of its runs, which has the program and its variables"),
             InvalidTemplate::NoPort => Some("write `[\"serve\", \"--port={port}\"]`: a word, and one blank"),
+            InvalidTemplate::NoSocket => {
+                Some("write `framing = \"lines\"`, or `words = [\"serve\", \"--at={socket}\"]`")
+            }
+            InvalidTemplate::NoSession => Some("write `join = [\"--remote={socket}\", \"open\", \"{session}\"]`"),
             InvalidTemplate::NoSuchOrigin(_) => Some("name the login as the origin"),
             InvalidTemplate::NotOneAddress(_) => Some("write `{ unix = \"~/x.sock\", framing = \"lines\" }`"),
             InvalidTemplate::NoProgram(_) => Some("the first word is the program's name, without blanks"),

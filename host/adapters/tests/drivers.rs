@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use adapters::{Adapter, Adapters, NoConsents, OwnInstallation, Settings, Surroundings};
 use mesh::ports::driver::{
-    Action, Answer, Approvals, DrivenAgent, DriverAbilities, DriverEvent, Exchange, HarnessDriver, Operation, Prompt,
-    PromptStatus, TurnEnd,
+    Action, Answer, Approvals, DrivenAgent, DriverAbilities, DriverEvent, DriverFraming, Exchange, HarnessDriver,
+    Operation, Prompt, PromptStatus, TurnEnd,
 };
 use mesh::ports::harness::Harness as _;
 use mesh::ports::runner::{Extensions, Reach};
@@ -43,7 +43,9 @@ impl<'a> Driven<'a> {
     ) -> Driven<'a> {
         let folder = stage.folder.join("driven");
         std::fs::create_dir_all(&folder).expect("the stage is writable");
-        let connection = driver.connections(agent, resume, &folder).await.expect("connections").remove(0);
+        let offered = driver.connections(agent, resume, &folder).await.expect("connections");
+        let connection = offered.into_iter().find(|offered| offered.framing == DriverFraming::Lines);
+        let connection = connection.expect("one over pipes");
         for (name, content) in &connection.launch.files {
             std::fs::write(folder.join(name), content).expect("the folder is writable");
         }
@@ -193,6 +195,7 @@ fn goes_on(
             approvals: Approvals::Ask,
             extensions: Extensions::None,
             id: "5d20a1b2-0000-4000-8000-00000000000a".to_owned(),
+            environment: Vec::new(),
         };
         let mut driven = Driven::start(driver, stage, &agent, None).await;
         driven.act(Action::Begin(agent.clone())).await;

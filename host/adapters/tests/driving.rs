@@ -36,6 +36,7 @@ fn agent(model: &str) -> DrivenAgent {
         approvals: Approvals::Refuse,
         extensions: Extensions::Mesh,
         id: "id".to_owned(),
+        environment: Vec::new(),
     }
 }
 

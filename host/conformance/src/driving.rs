@@ -181,5 +181,6 @@ fn plain_agent() -> DrivenAgent {
         approvals: Approvals::Ask,
         extensions: Extensions::Mesh,
         id: "5d20a1b2-0000-4000-8000-000000000001".to_owned(),
+        environment: Vec::new(),
     }
 }

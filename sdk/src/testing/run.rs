@@ -39,6 +39,7 @@ pub fn agent() -> Agent {
         extensions: Extensions::Mesh,
         installation: installation(),
         id: "5d20a1b2-0000-4000-8000-000000000001".into(),
+        environment: Vec::new(),
     }
 }
 

@@ -87,12 +87,27 @@ impl Spawning {
     /// What the process that drives them has logged, and what each agent did.
     pub fn told(&self) -> String {
         let mut told = std::fs::read_to_string(self.stage.data.join("drive.log")).unwrap_or_default();
-        for folder in std::fs::read_dir(self.stage.data.join("spawned")).into_iter().flatten().flatten() {
+        for folder in self.folders() {
             for name in ["transcript.jsonl", "errors"] {
-                told.push_str(&std::fs::read_to_string(folder.path().join(name)).unwrap_or_default());
+                told.push_str(&std::fs::read_to_string(folder.join(name)).unwrap_or_default());
             }
         }
         told
+    }
+
+    /// The record of an agent, as it is kept.
+    pub fn record(&self, name: &str) -> Value {
+        let records = std::fs::read_dir(self.stage.data.join("driven")).into_iter().flatten().flatten();
+        let read = |path: std::path::PathBuf| serde_json::from_slice::<Value>(&std::fs::read(path).ok()?).ok();
+        let value = |record: Value| record.get("value").cloned().unwrap_or(record);
+        let mut records = records.filter_map(|entry| read(entry.path())).map(value);
+        records.find(|record| record["agent"]["name"] == name).unwrap_or_default()
+    }
+
+    /// The folders of agents, and of the programs that several share.
+    fn folders(&self) -> Vec<std::path::PathBuf> {
+        let within = |name: &str| std::fs::read_dir(self.stage.data.join(name)).into_iter().flatten().flatten();
+        within("spawned").chain(within("links")).map(|entry| entry.path()).collect()
     }
 
     /// Processes of driven agents, and those that drive them.
@@ -140,10 +155,11 @@ pub enum Victim {
 impl Spawning {
     /// The guard and the program of the only agent.
     pub fn running(&self) -> Option<(u32, u32)> {
-        let folder = std::fs::read_dir(self.stage.data.join("spawned")).ok()?.flatten().next()?.path();
-        let running: Value = serde_json::from_slice(&std::fs::read(folder.join("running.json")).ok()?).ok()?;
-        let pid = |who: &str| u32::try_from(running[who]["pid"].as_u64()?).ok();
-        Some((pid("guard")?, pid("program")?))
+        self.folders().iter().find_map(|folder| {
+            let running: Value = serde_json::from_slice(&std::fs::read(folder.join("running.json")).ok()?).ok()?;
+            let pid = |who: &str| u32::try_from(running[who]["pid"].as_u64()?).ok();
+            Some((pid("guard")?, pid("program")?))
+        })
     }
 
     /// The process that drives them.

@@ -12,6 +12,8 @@ pub mod state;
 mod unix_socket;
 pub(crate) mod wasi;
 
+pub use unix_socket::connect as connect_unix;
+
 use std::future::Future;
 use std::time::Duration;
 

@@ -12,7 +12,7 @@ pub(super) const LONGEST: usize = if cfg!(target_os = "linux") { 107 } else { 10
 
 /// Connects to the socket at a path of any length.
 #[cfg(target_os = "linux")]
-pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
+pub async fn connect(path: &Path) -> io::Result<UnixStream> {
     use std::os::fd::AsRawFd;
 
     use rustix::fs::{Mode, OFlags, open};
@@ -34,7 +34,7 @@ pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
 
 /// Connects to a socket. This system gives an open folder no path, so a path that is too long is refused.
 #[cfg(not(target_os = "linux"))]
-pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
+pub async fn connect(path: &Path) -> io::Result<UnixStream> {
     if length(path) > LONGEST {
         return Err(too_long("the socket's path is too long for this system: move it to a shorter path"));
     }

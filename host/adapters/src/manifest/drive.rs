@@ -9,14 +9,21 @@
 //!
 //! [drives.acp.options]                            # as in a run
 //! model = ["--model={name}"]
+//!
+//! [drives.shared]
+//! run = "task"
+//! words = ["serve", "--at={socket}"]              # the host's own path of a Unix socket
+//! framing = "websocket"                           # one frame per text message, over that socket
+//! join = ["--remote={socket}", "open", "{session}"] # how users open a session in the harness's own terminal
 //! ```
 
 use std::collections::BTreeMap;
 
-use mesh::ports::driver::DriverFraming;
+use mesh::ports::driver::{DriverFraming, SESSION, SOCKET};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::Quoted;
 use super::raw::Wrong;
 use super::run::{Run, options, sets};
 use crate::template::InvalidTemplate;
@@ -26,14 +33,21 @@ use crate::template::InvalidTemplate;
 pub struct Drive {
     /// Its command line.
     pub run: Run,
-    /// How frames are delimited.
+    /// How frames reach it.
     pub framing: DriverFraming,
+    /// The arguments with which users join a session in the harness's own terminal.
+    pub join: Option<Vec<String>>,
 }
 
 impl Drive {
     /// What the grant allows, in plain words.
     pub(crate) fn allows(&self) -> String {
-        self.run.allows("give an agent of its harness turns and answer what that asks")
+        let mut told = self.run.allows("give an agent of its harness turns and answer what that asks");
+        if let Some(join) = &self.join {
+            let words: Vec<String> = join.iter().map(|word| Quoted(word).to_string()).collect();
+            told.push_str(&format!("; you join one by `{} {}`", self.run.program, words.join(" ")));
+        }
+        told
     }
 }
 
@@ -43,7 +57,8 @@ pub(super) struct RawDrive {
     run: Spanned<String>,
     #[serde(default)]
     words: Vec<String>,
-    framing: RawFraming,
+    framing: Spanned<RawFraming>,
+    join: Option<Spanned<Vec<String>>>,
     #[serde(default)]
     options: BTreeMap<String, Spanned<Vec<String>>>,
     #[serde(default)]
@@ -54,6 +69,7 @@ pub(super) struct RawDrive {
 #[serde(rename_all = "lowercase")]
 enum RawFraming {
     Lines,
+    Websocket,
 }
 
 impl RawDrive {
@@ -67,9 +83,26 @@ impl RawDrive {
             environment: named.environment.clone(),
             sets: named.sets.clone().into_iter().chain(sets(self.sets)?).collect(),
         };
-        let framing = match self.framing {
+        let framing = match self.framing.get_ref() {
             RawFraming::Lines => DriverFraming::Lines,
+            RawFraming::Websocket => DriverFraming::WebSocket,
         };
-        Ok(Drive { run, framing })
+        let sockets = run.words.iter().filter(|word| word.contains(SOCKET)).count();
+        if sockets != usize::from(framing == DriverFraming::WebSocket) {
+            return Err((self.framing.span(), InvalidTemplate::NoSocket));
+        }
+        let join = match self.join {
+            Some(join) if framing == DriverFraming::WebSocket && names_session(join.get_ref()) => {
+                Some(join.into_inner())
+            }
+            Some(join) => return Err((join.span(), InvalidTemplate::NoSession)),
+            None => None,
+        };
+        Ok(Drive { run, framing, join })
     }
+}
+
+/// Whether one word is the session's id, behind a first one that is not.
+fn names_session(words: &[String]) -> bool {
+    words.iter().skip(1).filter(|word| *word == SESSION).count() == 1
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use mesh::ports::driver::{Action, DrivenAgent, DriverConnection, Exchange, HarnessDriver};
+use mesh::ports::driver::{Action, DrivenAgent, DriverConnection, Exchange, HarnessDriver, JoinCommand};
 use mesh::ports::harness::HarnessError;
 use serde_json::Value;
 
@@ -109,8 +109,11 @@ impl Adapter {
         let name = offered.start.run.clone();
         let drive = lender.grants.drive(&name).map_err(Error::from).map_err(from_guest::error)?;
         let launch = self.launched(&drive.run, offered.start, files)?;
+        let program = launch.command.first().cloned().into_iter();
+        let join = drive.join.iter().flatten().cloned();
         Ok(DriverConnection {
             name: offered.name,
+            join: drive.join.is_some().then(|| JoinCommand(program.chain(join).collect())),
             launch,
             framing: drive.framing,
             able: convert::abilities(offered.abilities),

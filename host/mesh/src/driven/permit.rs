@@ -20,11 +20,13 @@ pub struct SpawnBounds {
     pub each: usize,
     /// How many there may be on this machine at a time.
     pub all: usize,
+    /// How many one program of a harness carries, if it can carry several.
+    pub share: usize,
 }
 
 impl Default for SpawnBounds {
     fn default() -> SpawnBounds {
-        SpawnBounds { depth: 1, each: 4, all: 16 }
+        SpawnBounds { depth: 1, each: 4, all: 16, share: 64 }
     }
 }
 

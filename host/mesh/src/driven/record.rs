@@ -141,9 +141,15 @@ pub struct DrivenRecord {
     /// The program that is started, absolute, as that process found it.
     #[serde(default)]
     pub program: Option<String>,
-    /// The mark of the processes that were started for it.
+    /// The mark of the processes that were started for it alone.
     #[serde(default)]
     pub mark: Option<String>,
+    /// The mark of the program that it is driven in, if others share that.
+    #[serde(default)]
+    pub program_mark: Option<String>,
+    /// The socket of that program, by which its user can join.
+    #[serde(default)]
+    pub socket: Option<PathBuf>,
     /// The process that drives it.
     #[serde(default)]
     pub driver: Option<Process>,

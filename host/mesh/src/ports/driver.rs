@@ -41,6 +41,9 @@ pub struct DrivenAgent {
     pub extensions: Extensions,
     /// A UUID for the session, if the harness lets the caller choose it.
     pub id: String,
+    /// Variables for its commands, if its program is not its own alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub environment: Vec<(String, String)>,
 }
 
 /// What can be done over a connection.
@@ -61,13 +64,34 @@ pub struct DriverAbilities {
     pub join: bool,
     /// A prompt that is given twice under one id is taken once.
     pub once: bool,
+    /// One connection carries many sessions at once.
+    pub share: bool,
 }
 
-/// How frames are delimited on the program's standard input and output.
+/// How frames reach the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverFraming {
-    /// One frame per line.
+    /// One per line of its standard input and output.
     Lines,
+    /// One per text message of a WebSocket, over a Unix socket at which it listens.
+    WebSocket,
+}
+
+/// How a user joins a session with the harness's own terminal: a command line, in which `{socket}` and `{session}` stand
+/// for both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinCommand(pub Vec<String>);
+
+/// Stands for the path of a connection's socket, in a command line.
+pub const SOCKET: &str = "{socket}";
+/// Stands for the id of a session.
+pub const SESSION: &str = "{session}";
+
+impl JoinCommand {
+    /// The command line, for this session at this socket.
+    pub fn filled(&self, socket: &str, session: &str) -> Vec<String> {
+        self.0.iter().map(|word| word.replace(SESSION, session).replace(SOCKET, socket)).collect()
+    }
 }
 
 /// A way of reaching an agent.
@@ -75,10 +99,12 @@ pub enum DriverFraming {
 pub struct DriverConnection {
     /// Its name in receipts and listings.
     pub name: String,
-    /// What the host starts.
+    /// What the host starts. [`SOCKET`] stands for the path of the socket that its frames need.
     pub launch: Launch,
-    /// How its frames are delimited.
+    /// How frames reach it.
     pub framing: DriverFraming,
+    /// How users join, if they can.
+    pub join: Option<JoinCommand>,
     /// What can be done over it.
     pub able: DriverAbilities,
     /// The best status that a prompt can be proven to reach before its turn ends.

@@ -36,6 +36,7 @@ impl World {
                 approvals: Approvals::Ask,
                 extensions: Extensions::Mesh,
                 id: self.mesh.new_uuid(),
+                environment: Vec::new(),
             },
             about: String::new(),
             limits: DrivenLimits::default(),
@@ -46,6 +47,8 @@ impl World {
             environment: Vec::new(),
             program: None,
             mark: None,
+            program_mark: None,
+            socket: None,
             driver: None,
             given: Vec::new(),
             requests: Vec::new(),
@@ -167,7 +170,7 @@ impl World {
 #[test]
 fn depth_and_number_bound_what_agents_start() {
     let world = World::new();
-    let bounds = SpawnBounds { depth: 2, each: 2, all: 4 };
+    let bounds = SpawnBounds { depth: 2, each: 2, all: 4, ..SpawnBounds::default() };
     let check = |asker: &SpawnAsker, records: &[DrivenRecord], expected: &str| {
         let outcome = may_ask(asker, bounds, records, world.machine.now());
         let outcome = outcome.map_or_else(|error| error.to_string(), |()| "may ask".to_owned());

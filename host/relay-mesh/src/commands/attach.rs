@@ -1,6 +1,6 @@
 //! `relay-mesh attach`: see what a driven agent does, and talk with it from this terminal.
 
-use std::io::{IsTerminal as _, stdin};
+use std::io::{IsTerminal as _, stdin, stdout};
 use std::time::Duration;
 
 use mesh::driven::{DrivenId, LONGEST_REQUEST, RequestKind};
@@ -10,7 +10,7 @@ use crate::commands::asks::answer::answer;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::driven::transcript::TranscriptReader;
-use crate::driven::{DrivenFolder, asking, begin, host};
+use crate::driven::{DrivenFolder, asking, begin, host, joining};
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::line_reader::{Line, Lines};
@@ -32,14 +32,20 @@ const WORDS: &str = "what you type is told to it; /next TEXT begins a turn, /int
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh attach fixer\n  \
+    relay-mesh attach fixer --lines\n  \
     echo 'leave the tests alone' | relay-mesh attach fixer\n\n\
-    A line that you type is your own word: the running turn takes it, where the harness can, else it begins the next one. \
+    Where the agent's harness lets you join, as Codex does, this opens its own terminal in the agent's session; the agent \
+    goes on when you leave it. Everywhere else, and with `--lines`, it shows what the agent does line by line. A line that \
+    you type is your own word: the running turn takes it, where the harness can, else it begins the next one. \
     `/next TEXT` always begins a turn, `/interrupt` stops the running one, `/answer ANSWER` answers what the agent asks, \
     `/dismiss` ends it, `/leave` leaves it, and `//` begins a line with a slash. The agent goes on when you leave.")]
 pub(crate) struct Args {
     /// The agent
     #[arg(value_name = "NAME")]
     name: String,
+    /// Show lines, and take lines, where the harness has a terminal of its own too
+    #[arg(long)]
+    lines: bool,
 }
 
 /// What a line means.
@@ -73,6 +79,12 @@ impl CommandSpec for Args {
         let mut stop = Stop::listen().map_err(StreamError::Input)?;
         host::look_after(context, &open).await;
         let record = open.mesh.driven_named(&self.name).await?;
+        if !self.lines && stdin().is_terminal() && stdout().is_terminal() {
+            match joining::command(context, &open, &record).await? {
+                Ok(command) => return joining::join(context, &record, command).await,
+                Err(why) => context.printer.say(&format!("shown line by line: {why}")),
+            }
+        }
         let folder = DrivenFolder::of(&context.settings.dir.value, record.id);
         if stdin().is_terminal() {
             context.printer.say(WORDS);

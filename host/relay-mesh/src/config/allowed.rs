@@ -39,6 +39,7 @@ struct File {
     depth: Option<u32>,
     each: Option<usize>,
     all: Option<usize>,
+    share: Option<usize>,
     #[serde(default)]
     allow: Vec<Entry>,
 }
@@ -79,12 +80,13 @@ impl Allowed {
 
     /// How many agents may be started, and how deep.
     pub(crate) fn bounds(&self) -> Result<SpawnBounds, ConfigError> {
-        let File { depth, each, all, .. } = self.file.parse(&self.file.text()?)?;
+        let File { depth, each, all, share, .. } = self.file.parse(&self.file.text()?)?;
         let usual = SpawnBounds::default();
         Ok(SpawnBounds {
             depth: depth.unwrap_or(usual.depth),
             each: each.unwrap_or(usual.each),
             all: all.unwrap_or(usual.all),
+            share: share.unwrap_or(usual.share).max(1),
         })
     }
 
@@ -194,7 +196,7 @@ mod tests {
         let bounds = SpawnBounds { depth: 3, ..SpawnBounds::default() };
         assert_eq!(here.bounds().expect("bounds"), bounds);
         std::fs::write(here.path(), "each = 2\nall = 3\n").expect("written");
-        assert_eq!(here.bounds().expect("bounds"), SpawnBounds { depth: 1, each: 2, all: 3 });
+        assert_eq!(here.bounds().expect("bounds"), SpawnBounds { depth: 1, each: 2, all: 3, share: 64 });
         std::fs::write(here.path(), "depht = 3\n").expect("written");
         assert!(here.depth().is_err());
     }

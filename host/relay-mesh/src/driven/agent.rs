@@ -419,7 +419,10 @@ impl Driving {
             }
             DriverEvent::Asks(question) => self.asked(question).await,
             DriverEvent::Settled(id) => self.settled(&id).await,
-            DriverEvent::UserSpoke => Ok(self.host.open.mesh.user_spoke(&self.name).await?),
+            DriverEvent::UserSpoke => {
+                self.note(Happening::Note { text: "its user typed in its own terminal".to_owned() });
+                Ok(self.host.open.mesh.user_spoke(&self.name).await?)
+            }
             DriverEvent::Used(tokens) => self.used(tokens).await,
             DriverEvent::Refused(what, error) => self.refused(&what, error).await,
             DriverEvent::Note(text) => {

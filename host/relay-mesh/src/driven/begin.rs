@@ -97,6 +97,7 @@ async fn set_up(
         approvals: if wanted.never_ask { Approvals::Refuse } else { Approvals::Ask },
         extensions: Extensions::Mesh,
         id: open.mesh.new_uuid(),
+        environment: Vec::new(),
     };
     let offered = driver.connections(&agent, None, &folder.files()).await.map_err(failed)?;
     let Some(connection) = offered.into_iter().next() else {
@@ -133,6 +134,8 @@ async fn set_up(
         program: connection.launch.command.first().cloned(),
         environment: connection.launch.environment,
         mark: None,
+        program_mark: None,
+        socket: None,
         driver: None,
         given: Vec::new(),
         requests: first.into_iter().collect(),

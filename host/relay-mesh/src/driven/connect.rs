@@ -1,6 +1,8 @@
 //! The link of one agent: made when something waits for it, and made anew after a break, when the harness is asked first
 //! what became of everything that it was given.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::driven::{GivenContent, after_another_session};
@@ -10,7 +12,8 @@ use mesh::sessions::Activity;
 use tokio::time::Instant;
 
 use super::agent::{Driving, Linked, Step};
-use super::link;
+use super::link::{Link, LinkHandle};
+use super::program::{self, ProgramFiles, ProgramOrder, Shared};
 use super::transcript::Happening;
 use super::{MARK, OUTBOX};
 use crate::errors::{CommandError, adapters};
@@ -19,6 +22,8 @@ use crate::errors::{CommandError, adapters};
 const ACCOUNTS: Duration = Duration::from_secs(30);
 /// How often a program may fail to begin a session in a row.
 const MOST_FAILURES: u32 = 5;
+/// Why a program that was just started takes nobody.
+const ENDED_AT_ONCE: &str = "its program ended at once";
 /// Milliseconds before it is tried again after a first failure.
 const FIRST_REST: u64 = 500;
 
@@ -33,31 +38,36 @@ impl Driving {
 
     async fn start(&mut self) -> Result<(), String> {
         let connection = self.connection().await.map_err(|error| store::reasons(&error))?;
+        for (file, text) in &connection.launch.files {
+            std::fs::write(self.folder.files().join(file), text).map_err(|error| error.to_string())?;
+        }
+        let environment = self.environment(&connection);
+        let shared = Shared::of(&self.record.harness, &connection, &environment);
         let mark = self.host.open.mesh.new_driven_id().to_string();
+        let own =
+            vec![(MARK.to_owned(), mark.clone()), (OUTBOX.to_owned(), self.folder.outbox().display().to_string())];
         let name = connection.name.clone();
         // Before anything runs: the next process ends what bears the mark.
         let noted = self.change(|record| {
             record.mark = Some(mark.clone());
+            record.program_mark = None;
+            record.socket = None;
             record.connection = Some(name.clone());
         });
         noted.await.map_err(|error| store::reasons(&error))?;
-        let mut environment = self.record.environment.clone();
-        for (name, value) in &connection.launch.environment {
-            if !environment.iter().any(|(known, _)| known == name) {
-                environment.push((name.clone(), value.clone()));
+        let mut agent = self.record.agent.clone();
+        let handle = match shared {
+            Some(shared) => {
+                agent.environment = own;
+                self.seat(shared, connection, environment).await?
             }
-        }
-        environment.retain(|(name, _)| name != MARK && name != OUTBOX && name != "RELAY_DIR");
-        environment.push((MARK.to_owned(), mark));
-        environment.push((OUTBOX.to_owned(), self.folder.outbox().display().to_string()));
-        environment.push(("RELAY_DIR".to_owned(), self.host.context.settings.dir.value.display().to_string()));
-        for (file, text) in &connection.launch.files {
-            std::fs::write(self.folder.files().join(file), text).map_err(|error| error.to_string())?;
-        }
-        let (harness, folder) = (self.harness.clone(), self.record.agent.folder.clone());
-        let handle = link::start(harness, connection, environment, folder, self.folder.of_link()).await;
-        let handle = handle.map_err(|error| store::reasons(&error))?;
-        let agent = self.record.agent.clone();
+            None => {
+                let environment = environment.into_iter().chain(own).collect();
+                let (folder, files) = (agent.folder.clone(), self.folder.of_program());
+                let link = self.program(ProgramOrder { connection, environment, mark, folder, files }).await?;
+                link.seat(1).ok_or(ENDED_AT_ONCE)?
+            }
+        };
         let (action, resumes) = match &self.record.session {
             Some(session) => (Action::Resume(session.clone(), agent), true),
             None => (Action::Begin(agent), false),
@@ -65,6 +75,60 @@ impl Driving {
         let news = handle.open(action);
         self.linked = Some(Linked { handle, news, session: None, resumes });
         Ok(())
+    }
+
+    /// What the program gets beside what is this agent's alone.
+    fn environment(&self, connection: &DriverConnection) -> Vec<(String, String)> {
+        let mut environment = self.record.environment.clone();
+        for (name, value) in &connection.launch.environment {
+            if !environment.iter().any(|(known, _)| known == name) {
+                environment.push((name.clone(), value.clone()));
+            }
+        }
+        environment.retain(|(name, _)| name != MARK && name != OUTBOX && name != "RELAY_DIR");
+        environment.push(("RELAY_DIR".to_owned(), self.host.context.settings.dir.value.display().to_string()));
+        environment
+    }
+
+    async fn program(&self, order: ProgramOrder) -> Result<Link, String> {
+        program::start(self.harness.clone(), order).await.map_err(|error| store::reasons(&error))
+    }
+
+    /// A place on a program that others share, which is started if there is none with a free one.
+    async fn seat(
+        &mut self,
+        shared: Shared,
+        connection: DriverConnection,
+        mut environment: Vec<(String, String)>,
+    ) -> Result<LinkHandle, String> {
+        let (host, most) = (Arc::clone(&self.host), self.host.most_on_a_program);
+        let mut place = host.programs.place(shared).await;
+        if let Some(link) = &*place
+            && let Some(handle) = link.seat(most)
+        {
+            self.note_program(&link.mark, link.socket.as_deref()).await?;
+            return Ok(handle);
+        }
+        let mark = host.open.mesh.new_driven_id().to_string();
+        self.note_program(&mark, None).await?;
+        let data = &host.context.settings.dir.value;
+        let files = ProgramFiles::shared(data, &mark).map_err(|error| error.to_string())?;
+        let folder = files.own.clone().unwrap_or_else(|| data.clone());
+        environment.push((MARK.to_owned(), mark.clone()));
+        let link = self.program(ProgramOrder { connection, environment, mark, folder, files }).await?;
+        self.note_program(&link.mark, link.socket.as_deref()).await?;
+        let handle = link.seat(most).ok_or(ENDED_AT_ONCE)?;
+        *place = Some(link);
+        Ok(handle)
+    }
+
+    /// Notes which program it is driven in, before anything of it happens there.
+    async fn note_program(&mut self, mark: &str, socket: Option<&Path>) -> Result<(), String> {
+        let noted = self.change(|record| {
+            record.program_mark = Some(mark.to_owned());
+            record.socket = socket.map(Path::to_owned);
+        });
+        noted.await.map_err(|error| store::reasons(&error))
     }
 
     /// How the program is started: by the words of its adapter, as it was found where the agent was asked for.
@@ -76,10 +140,13 @@ impl Driving {
             .await
             .map_err(unusable)?;
         let wanted = self.record.connection.as_ref();
-        let at = offered.iter().position(|connection| Some(&connection.name) == wanted).unwrap_or(0);
         if offered.is_empty() {
             return Err(unusable(HarnessError::Unsupported("its adapter offers no way of driving it".to_owned())));
         }
+        let at = offered.iter().position(|connection| Some(&connection.name) == wanted).unwrap_or(0);
+        // A way that has failed gives way to the next one, until a session has begun.
+        let failed = usize::from(self.rest.failures > 0 && self.record.session.is_none());
+        let at = (at + failed) % offered.len();
         let mut connection = offered.swap_remove(at);
         if let (Some(program), Some(first)) = (&self.record.program, connection.launch.command.first_mut()) {
             first.clone_from(program);
@@ -132,6 +199,7 @@ impl Driving {
     pub(super) async fn gone(&mut self, why: &str) -> Result<(), CommandError> {
         let was_open = self.is_open();
         self.linked = None;
+        self.end_commands().await;
         self.accounting.clear();
         self.leases.clear();
         let questions = std::mem::take(&mut self.questions);
@@ -150,6 +218,13 @@ impl Driving {
                 Ok(())
             }
             false => self.failed(why).await.map(|_| ()),
+        }
+    }
+
+    /// Ends what the agent's commands have left in a program that others share.
+    pub(super) async fn end_commands(&self) {
+        if let (Some(mark), Some(_)) = (self.record.mark.clone(), &self.record.program_mark) {
+            let _ended = tokio::task::spawn_blocking(move || processes::end_marked(MARK, &mark)).await;
         }
     }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use mesh::Release;
 use mesh::driven::{DrivenEnd, RequestKind};
 use mesh::messages::Draft;
-use mesh::ports::driver::Action;
 use mesh::ports::machine::Machine as _;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -56,11 +55,6 @@ impl Driving {
     pub(super) async fn end(&mut self, why: &str, meant: bool, summary: Option<String>) -> Result<Step, CommandError> {
         let questions = std::mem::take(&mut self.questions);
         self.withdraw(questions, "its agent has ended").await?;
-        if let Some(linked) = &self.linked
-            && let Some(session) = &linked.session
-        {
-            linked.handle.act(Action::End(session.clone()));
-        }
         self.leave_link().await;
         self.tell_of_end(why, meant).await;
         if let Ok(checkout) = self.host.open.mesh.checkout(&self.record.agent.folder)
@@ -80,6 +74,8 @@ impl Driving {
             }
             record.ended.get_or_insert_with(|| end.clone());
             record.mark = None;
+            record.program_mark = None;
+            record.socket = None;
             record.driver = None;
             record.environment.clear();
         })
@@ -95,6 +91,7 @@ impl Driving {
         let (gone, is_gone) = oneshot::channel();
         linked.handle.leave(linked.session, gone);
         let _ended = tokio::time::timeout(ENDS, is_gone).await;
+        self.end_commands().await;
     }
 
     /// Takes what is to end the agent.

@@ -9,7 +9,7 @@ use mesh::driven::DrivenId;
 use mesh::ports::machine::Machine as _;
 use store::StoreError;
 
-use super::link::LinkFiles;
+use super::program::ProgramFiles;
 use crate::compose::Open;
 
 /// The folder of the data folder that has them.
@@ -63,14 +63,9 @@ impl DrivenFolder {
         self.root.join("outbox")
     }
 
-    /// The files of a link that is about to be made. Those of the last one are deleted.
-    pub(super) fn of_link(&self) -> LinkFiles {
-        let file = |name: &str| {
-            let path = self.root.join(name);
-            let _missing = std::fs::remove_file(&path);
-            path
-        };
-        LinkFiles { errors: file("errors"), running: file("running.json"), ended: file("ended.json") }
+    /// The files of a program that is about to be started for this agent alone.
+    pub(super) fn of_program(&self) -> ProgramFiles {
+        ProgramFiles::within(&self.root)
     }
 
     /// Deletes all of it.

@@ -1,13 +1,19 @@
-//! The frames of a program that we talk with: lines of its standard input and output. Reading never waits for the code that
-//! acts on a frame, and writing never waits for the program.
+//! The frames of a program that we talk with: lines of its standard input and output, or text messages of a WebSocket.
+//! Reading never waits for the code that acts on a frame, and writing never waits for the program.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use futures::stream::{SplitSink, SplitStream};
+use futures::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{self, Error as SocketError};
 
 /// The longest frame, in bytes.
 const LONGEST: usize = 32 << 20;
@@ -21,16 +27,38 @@ const BATCH: usize = 256;
 /// Why no more frames come or go.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FramesError {
-    #[error("it closed its standard output")]
+    #[error("it closed its connection")]
     Closed,
-    #[error("its standard output could not be read")]
+    #[error("its frames could not be read")]
     Read(#[source] io::Error),
+    #[error("its connection broke")]
+    Socket(#[source] Box<SocketError>),
     #[error("it sent a frame of more than {LONGEST} bytes")]
     TooLong,
     #[error("it sent {MOST_WAITING} bytes faster than they could be acted on")]
     TooFast,
-    #[error("it does not read its standard input")]
+    #[error("it does not read what it is sent")]
     Deaf,
+}
+
+/// The frames of a program, in both directions.
+pub(super) fn over_lines(input: ChildStdin, output: ChildStdout) -> (Outgoing, Incoming) {
+    let (sender, queue) = mpsc::unbounded_channel();
+    let waiting = Waiting::default();
+    tokio::spawn(read_lines(BufReader::new(output), sender, waiting.clone()));
+    (Outgoing::by(|frames, written| write_lines(input, frames, written)), Incoming { queue, waiting, end: None })
+}
+
+/// The same over a socket at which it listens.
+pub(super) async fn over_websocket(socket: UnixStream) -> Result<(Outgoing, Incoming), FramesError> {
+    let config = WebSocketConfig::default().max_message_size(Some(LONGEST)).max_frame_size(Some(LONGEST));
+    let greeted = tokio_tungstenite::client_async_with_config("ws://localhost/", socket, Some(config));
+    let (socket, _) = greeted.await.map_err(|error| FramesError::Socket(Box::new(error)))?;
+    let (input, output) = socket.split();
+    let (sender, queue) = mpsc::unbounded_channel();
+    let waiting = Waiting::default();
+    tokio::spawn(read_messages(output, sender, waiting.clone()));
+    Ok((Outgoing::by(|frames, written| write_messages(input, frames, written)), Incoming { queue, waiting, end: None }))
 }
 
 /// Bytes in a queue.
@@ -57,13 +85,6 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    pub(super) fn of(output: ChildStdout) -> Incoming {
-        let (sender, queue) = mpsc::unbounded_channel();
-        let waiting = Waiting::default();
-        tokio::spawn(read(BufReader::new(output), sender, waiting.clone()));
-        Incoming { queue, waiting, end: None }
-    }
-
     /// The next frames, as many as there are. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Vec<String>, FramesError> {
         if let Some(end) = self.end.take() {
@@ -89,7 +110,7 @@ fn cost_of(frame: &str) -> usize {
     frame.len() + BESIDE
 }
 
-async fn read(
+async fn read_lines(
     mut output: BufReader<ChildStdout>,
     sender: mpsc::UnboundedSender<Result<String, FramesError>>,
     waiting: Waiting,
@@ -118,6 +139,69 @@ async fn read(
     let _unheard = sender.send(Err(end));
 }
 
+async fn read_messages(
+    mut socket: SplitStream<WebSocketStream<UnixStream>>,
+    sender: mpsc::UnboundedSender<Result<String, FramesError>>,
+    waiting: Waiting,
+) {
+    let end = loop {
+        let text = match socket.next().await {
+            Some(Ok(Message::Text(text))) => text,
+            Some(Ok(Message::Close(_))) | None => break FramesError::Closed,
+            // A ping is answered by the library.
+            Some(Ok(_)) => continue,
+            Some(Err(SocketError::Capacity(_))) => break FramesError::TooLong,
+            Some(Err(error)) if has_closed(&error) => break FramesError::Closed,
+            Some(Err(error)) => break FramesError::Socket(Box::new(error)),
+        };
+        if !waiting.add(cost_of(&text)) {
+            break FramesError::TooFast;
+        }
+        if sender.send(Ok(text.as_str().to_owned())).is_err() {
+            return;
+        }
+    };
+    // The link may be gone.
+    let _unheard = sender.send(Err(end));
+}
+
+fn has_closed(error: &SocketError) -> bool {
+    use tungstenite::error::ProtocolError;
+    match error {
+        SocketError::ConnectionClosed | SocketError::AlreadyClosed => true,
+        SocketError::Protocol(error) => *error == ProtocolError::ResetWithoutClosingHandshake,
+        SocketError::Io(error) => matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe),
+        _ => false,
+    }
+}
+
+async fn write_lines(mut input: ChildStdin, mut frames: mpsc::UnboundedReceiver<String>, written: Waiting) {
+    while let Some(frame) = frames.recv().await {
+        let mut line = frame.into_bytes();
+        line.push(b'\n');
+        // A program that has closed its input is about to end, which its guard tells.
+        if input.write_all(&line).await.is_err() || input.flush().await.is_err() {
+            return;
+        }
+        written.take(line.len());
+    }
+}
+
+async fn write_messages(
+    mut socket: SplitSink<WebSocketStream<UnixStream>, Message>,
+    mut frames: mpsc::UnboundedReceiver<String>,
+    written: Waiting,
+) {
+    while let Some(frame) = frames.recv().await {
+        let length = frame.len() + 1;
+        // The reader tells of a connection that broke.
+        if socket.send(Message::text(frame)).await.is_err() {
+            return;
+        }
+        written.take(length);
+    }
+}
+
 /// What a program is sent.
 pub(super) struct Outgoing {
     queue: mpsc::UnboundedSender<String>,
@@ -125,21 +209,13 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(super) fn to(mut input: ChildStdin) -> Outgoing {
-        let (queue, mut frames) = mpsc::unbounded_channel::<String>();
+    /// Written by one task, in order.
+    fn by<W: Future<Output = ()> + Send + 'static>(
+        writing: impl FnOnce(mpsc::UnboundedReceiver<String>, Waiting) -> W,
+    ) -> Outgoing {
+        let (queue, frames) = mpsc::unbounded_channel::<String>();
         let waiting = Waiting::default();
-        let written = waiting.clone();
-        tokio::spawn(async move {
-            while let Some(frame) = frames.recv().await {
-                let mut line = frame.into_bytes();
-                line.push(b'\n');
-                // A program that has closed its input is about to end, which its guard tells.
-                if input.write_all(&line).await.is_err() || input.flush().await.is_err() {
-                    return;
-                }
-                written.take(line.len());
-            }
-        });
+        tokio::spawn(writing(frames, waiting.clone()));
         Outgoing { queue, waiting }
     }
 
@@ -167,8 +243,8 @@ mod tests {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().expect("a shell");
-        let outgoing = Outgoing::to(child.stdin.take().expect("a pipe"));
-        let incoming = Incoming::of(child.stdout.take().expect("a pipe"));
+        let (input, output) = (child.stdin.take().expect("a pipe"), child.stdout.take().expect("a pipe"));
+        let (outgoing, incoming) = over_lines(input, output);
         (child, outgoing, incoming)
     }
 
@@ -185,6 +261,32 @@ mod tests {
         };
         // The shell's own last line has no end of its own.
         assert_eq!(all, ["a", "b", "cfrom us"]);
+        assert!(matches!(end, FramesError::Closed), "{end}");
+    }
+
+    #[tokio::test]
+    async fn messages_come_in_order_and_the_end_behind_them() {
+        let (ours, theirs) = UnixStream::pair().expect("sockets");
+        let peer = tokio::spawn(async move {
+            let mut socket = tokio_tungstenite::accept_async(theirs).await.expect("greeted");
+            let first = socket.next().await.expect("a message").expect("whole");
+            for text in ["a\nb", "", first.to_text().expect("text")] {
+                socket.send(Message::text(text)).await.expect("read");
+            }
+            socket.send(Message::Ping("x".into())).await.expect("read");
+            // Gone without a word.
+        });
+        let (outgoing, mut incoming) = over_websocket(ours).await.expect("greeted");
+        outgoing.send(vec!["from us".to_owned()]).expect("sent");
+        let mut all = Vec::new();
+        let end = loop {
+            match incoming.next().await {
+                Ok(frames) => all.extend(frames),
+                Err(end) => break end,
+            }
+        };
+        peer.await.expect("well");
+        assert_eq!(all, ["a\nb", "", "from us"]);
         assert!(matches!(end, FramesError::Closed), "{end}");
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mesh::allowances::Starts;
 use mesh::driven::{DrivenEnd, DrivenId, DrivenRecord, DrivenStage};
 use mesh::ports::machine::{Life, Machine as _};
 use tokio::sync::watch;
@@ -13,8 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::begin::{self, Begun};
 use super::deltas::Deltas;
+use super::program::{self, Programs};
 use super::{MARK, agent, permission};
 use crate::compose::Open;
+use crate::config::Allowed;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::event_hooks::Carrier;
@@ -41,6 +44,9 @@ pub(crate) struct Host {
     pub(crate) open: Arc<Open>,
     /// Where they say what they say.
     pub(super) deltas: Deltas,
+    /// The programs that several of them share, and how many may share one.
+    pub(super) programs: Programs,
+    pub(super) most_on_a_program: usize,
 }
 
 /// Drives every agent of the data folder until none is left, or until it is asked to stop. Returns at once if another
@@ -50,8 +56,14 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     let Some(_driving) = open.mesh.hold_driving().await? else { return Ok(()) };
     let (deltas, all) = (Deltas::new(), CancellationToken::new());
     let offering = tokio::spawn(deltas.clone().offer(context.at(context.workdir.clone()), all.clone()));
-    let host = Arc::new(Host { context: context.at(context.workdir.clone()), open, deltas });
+    let bounds =
+        Allowed::to_start(Starts::Agents, &context.settings, &context.environment).and_then(|all| all.bounds());
+    let most_on_a_program = bounds.unwrap_or_default().share;
+    let programs = Programs::default();
+    let host = Host { context: context.at(context.workdir.clone()), open, deltas, programs, most_on_a_program };
+    let host = Arc::new(host);
     sweep(&host.open).await?;
+    program::clean_up(&context.settings.dir.value);
     // Watch before reading, so that no change is missed in between.
     let mut records = host.open.mesh.watch_driven().await?;
     let mut pauses = host.open.mesh.watch_pauses().await?;
@@ -190,14 +202,21 @@ pub(crate) async fn sweep(open: &Open) -> Result<(), CommandError> {
     };
     let own = open.machine.this_process();
     for record in open.mesh.driven_agents().await? {
-        let Some(mark) = record.mark.clone() else { continue };
+        let marks: Vec<String> = record.mark.iter().chain(&record.program_mark).cloned().collect();
+        if marks.is_empty() {
+            continue;
+        }
         if record.driver.is_some_and(|driver| !driver.is(&own) && lives(driver)) {
             continue;
         }
-        processes::end_marked(MARK, &mark);
+        for mark in &marks {
+            processes::end_marked(MARK, mark);
+        }
         open.mesh
             .change_driven(record.id, |record| {
                 record.mark = None;
+                record.program_mark = None;
+                record.socket = None;
                 record.driver = None;
             })
             .await?;

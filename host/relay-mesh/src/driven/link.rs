@@ -1,23 +1,27 @@
 //! A link: one started program of a harness, with the agents that are driven over it. It carries frames between the
 //! program and the adapter, and hands each event to its agent. It decides nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mesh::ports::driver::{Action, DriverAbilities, DriverConnection, DriverEvent, Exchange};
+use mesh::ports::driver::{Action, DriverAbilities, DriverEvent, Exchange};
 use mesh::ports::harness::{Harness, HarnessError};
-use processes::guard::{Ended, Limits, Order, Streams};
-use processes::{Guard, GuardError};
+use processes::Guard;
+use processes::guard::Ended;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use super::MARK;
 use super::frames::{FramesError, Incoming, Outgoing};
-use crate::runs::supervise::step;
+use super::program::Started;
 
 /// How long a program may take until it takes actions, and until it has begun a session.
-const BEGINS: Duration = Duration::from_secs(120);
+pub(super) const BEGINS: Duration = Duration::from_secs(120);
+/// How long a program whose connection has closed may take to end, before it counts as one that lives.
+const ENDS: Duration = Duration::from_secs(1);
 
 /// What an agent hears of its link.
 #[derive(Debug)]
@@ -33,16 +37,90 @@ enum Wish {
     /// Begin or continue a session, whose events go there.
     Open(Action, mpsc::UnboundedSender<LinkNews>),
     Act(Action),
-    /// The agent of this session is not driven any more. Answered once the program is gone, if this was its last agent.
+    /// The agent of this session is not driven any more. Answered once its session has ended; if this was the last agent,
+    /// once the program is gone.
     Leave(Option<String>, oneshot::Sender<()>),
 }
 
-/// An agent's end of a link.
-#[derive(Clone, Debug)]
+/// How many agents a link has. One that nobody has any more takes nobody.
+#[derive(Debug, Default)]
+struct Seats {
+    taken: usize,
+    closed: bool,
+}
+
+/// A link that agents can be driven over.
+#[derive(Debug)]
+pub(super) struct Link {
+    wishes: mpsc::UnboundedSender<Wish>,
+    seats: Arc<Mutex<Seats>>,
+    name: String,
+    able: DriverAbilities,
+    /// What marks its program.
+    pub(super) mark: String,
+    pub(super) socket: Option<PathBuf>,
+}
+
+/// An agent's end of a link. Dropping it leaves the link.
+#[derive(Debug)]
 pub(super) struct LinkHandle {
     wishes: mpsc::UnboundedSender<Wish>,
     pub(super) name: String,
     pub(super) able: DriverAbilities,
+    has_left: bool,
+}
+
+impl Link {
+    /// Takes frames to and fro, until the last agent has left or the program ends.
+    pub(super) fn carry(harness: Arc<dyn Harness>, started: Started, greeting: Exchange) -> Link {
+        let (wishes, wanted) = mpsc::unbounded_channel();
+        let seats = Arc::default();
+        let link = Link {
+            wishes,
+            seats: Arc::clone(&seats),
+            name: started.name,
+            able: started.able,
+            mark: started.mark.clone(),
+            socket: started.socket,
+        };
+        let carrier = Carrier {
+            harness,
+            guard: started.guard,
+            outgoing: started.outgoing,
+            output_ended: started.output_ended,
+            mark: started.mark,
+            folder: started.folder,
+            memory: None,
+            ready: false,
+            sessions: BTreeMap::new(),
+            former: BTreeSet::new(),
+            unwanted: Vec::new(),
+            leaving: BTreeMap::new(),
+            opening: None,
+            waiting: VecDeque::new(),
+            seats,
+            left: None,
+            deadline: Some(Instant::now() + BEGINS),
+        };
+        tokio::spawn(carrier.run(greeting, started.incoming, wanted));
+        link
+    }
+
+    /// A place on it; none if it has as many agents as it may, or is ending.
+    pub(super) fn seat(&self, most: usize) -> Option<LinkHandle> {
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        if seats.closed || seats.taken >= most {
+            return None;
+        }
+        seats.taken += 1;
+        let (wishes, name) = (self.wishes.clone(), self.name.clone());
+        Some(LinkHandle { wishes, name, able: self.able, has_left: false })
+    }
+
+    /// Whether nobody can be driven over it any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner).closed
+    }
 }
 
 impl LinkHandle {
@@ -58,81 +136,19 @@ impl LinkHandle {
         let _gone = self.wishes.send(Wish::Act(action));
     }
 
-    /// Leaves the link, which ends with its last agent: then `gone` is answered or dropped once nothing of it runs.
-    pub(super) fn leave(&self, session: Option<String>, gone: oneshot::Sender<()>) {
+    /// Leaves the link: then `gone` is answered or dropped once nothing of this session runs in its program.
+    pub(super) fn leave(mut self, session: Option<String>, gone: oneshot::Sender<()>) {
+        self.has_left = true;
         let _gone = self.wishes.send(Wish::Leave(session, gone));
     }
 }
 
-/// Where the files of a link lie.
-#[derive(Clone, Debug)]
-pub(super) struct LinkFiles {
-    pub(super) errors: PathBuf,
-    pub(super) running: PathBuf,
-    pub(super) ended: PathBuf,
-}
-
-/// Why a link could not be made.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum LinkError {
-    #[error(transparent)]
-    Guard(#[from] GuardError),
-    #[error("its program could not be started: {0}")]
-    NotStarted(String),
-    #[error("its adapter failed")]
-    Adapter(#[from] HarnessError),
-}
-
-/// Starts a program and talks with it until its last agent has left, or it ends. `environment` is its whole environment.
-pub(super) async fn start(
-    harness: Arc<dyn Harness>,
-    connection: DriverConnection,
-    environment: Vec<(String, String)>,
-    folder: PathBuf,
-    files: LinkFiles,
-) -> Result<LinkHandle, LinkError> {
-    let order = Order {
-        command: connection.launch.command.clone(),
-        environment,
-        folder,
-        streams: Streams::Pipes,
-        stop: connection.launch.stop.iter().map(step).collect(),
-        limits: Limits::default(),
-        errors: files.errors,
-        running: files.running,
-        ended: files.ended,
-    };
-    let binary = crate::runs::binary().map_err(|error| LinkError::NotStarted(error.to_string()))?;
-    let (mut guard, input, output) = Guard::talk(&binary, &order).await?;
-    if guard.started().await.is_none() {
-        return Err(LinkError::NotStarted(why_not(&guard.ended().await?)));
+impl Drop for LinkHandle {
+    fn drop(&mut self) {
+        if !self.has_left {
+            let _gone = self.wishes.send(Wish::Leave(None, oneshot::channel().0));
+        }
     }
-    let greeting = harness.driver()?.connect(&connection.name).await?;
-    let (wishes, wanted) = mpsc::unbounded_channel();
-    let handle = LinkHandle { wishes, name: connection.name.clone(), able: connection.able };
-    let link = Link {
-        harness,
-        guard,
-        outgoing: Outgoing::to(input),
-        memory: None,
-        ready: false,
-        sessions: BTreeMap::new(),
-        opening: None,
-        waiting: VecDeque::new(),
-        agents: 0,
-        left: None,
-        deadline: Some(Instant::now() + BEGINS),
-    };
-    tokio::spawn(link.run(greeting, Incoming::of(output), wanted));
-    Ok(handle)
-}
-
-fn why_not(ended: &Ended) -> String {
-    let said = ended.stderr_end.trim();
-    ended.not_started.clone().unwrap_or_else(|| match said.lines().last() {
-        Some(last) => last.to_owned(),
-        None => "the process that watches over it was killed".to_owned(),
-    })
 }
 
 /// Why a link is over, as its agents are told.
@@ -149,35 +165,59 @@ enum Over {
     Left,
 }
 
-struct Link {
+/// The task behind a link.
+struct Carrier {
     harness: Arc<dyn Harness>,
     guard: Guard,
     outgoing: Outgoing,
+    /// Cancelled when the program has closed its standard output, if that is not what carries the frames.
+    output_ended: Option<CancellationToken>,
+    mark: String,
+    /// The link's own folder, if it has one: deleted with it.
+    folder: Option<PathBuf>,
     memory: Option<serde_json::Value>,
     /// Whether it takes actions.
     ready: bool,
     sessions: BTreeMap<String, mpsc::UnboundedSender<LinkNews>>,
+    /// The sessions whose agents have left.
+    former: BTreeSet<String>,
+    /// The sessions that nobody waits for any more, and that are to be ended.
+    unwanted: Vec<String>,
+    /// Who waits for the end of their session.
+    leaving: BTreeMap<String, oneshot::Sender<()>>,
     /// Whose session is being begun. One at a time, because a new session is known only by when it comes.
     opening: Option<mpsc::UnboundedSender<LinkNews>>,
     waiting: VecDeque<(Action, mpsc::UnboundedSender<LinkNews>)>,
-    /// How many agents are driven over it.
-    agents: usize,
+    seats: Arc<Mutex<Seats>>,
     /// Who waits for its end.
     left: Option<oneshot::Sender<()>>,
     /// When the program has to have done what it was asked first.
     deadline: Option<Instant>,
 }
 
-impl Link {
+impl Carrier {
     async fn run(mut self, greeting: Exchange, mut incoming: Incoming, mut wanted: mpsc::UnboundedReceiver<Wish>) {
         let over = match self.carry(greeting) {
             Ok(()) => self.talk(&mut incoming, &mut wanted).await,
             Err(over) => over,
         };
+        self.close();
         let mut why = over.to_string();
+        let ended_by_itself = match (&over, &self.output_ended) {
+            (Over::Frames(_), Some(ended)) => tokio::time::timeout(ENDS, ended.cancelled()).await.is_ok(),
+            (_, _) => true,
+        };
         self.guard.stop().await;
-        if let Ok(ended) = self.guard.ended().await {
+        if let Ok(ended) = self.guard.ended().await
+            && ended_by_itself
+        {
             why = told_of(&over, &ended).unwrap_or(why);
+        }
+        // What a guard that was killed has left.
+        let mark = std::mem::take(&mut self.mark);
+        let _swept = tokio::task::spawn_blocking(move || processes::end_marked(MARK, &mark)).await;
+        if let Some(folder) = &self.folder {
+            let _gone = std::fs::remove_dir_all(folder);
         }
         if let Some(left) = self.left.take() {
             let _unheard = left.send(());
@@ -199,7 +239,7 @@ impl Link {
                     Some(wish) => self.wish(wish).await,
                     None => Err(Over::Left),
                 },
-                () = at(self.deadline) => Err(Over::Slow),
+                () = at(self.deadline) => self.is_late(),
             };
             if let Err(over) = outcome {
                 return over;
@@ -210,46 +250,111 @@ impl Link {
     async fn receive(&mut self, frames: &[String]) -> Result<(), Over> {
         let exchange = self.harness.driver()?.receive(self.memory.as_ref(), frames).await?;
         self.carry(exchange)?;
+        for session in std::mem::take(&mut self.unwanted) {
+            self.former.insert(session.clone());
+            self.act(Action::End(session)).await?;
+        }
         self.open_next().await
     }
 
     async fn wish(&mut self, wish: Wish) -> Result<(), Over> {
         match wish {
             Wish::Open(action, to) => {
-                self.agents += 1;
                 self.waiting.push_back((action, to));
                 self.open_next().await
             }
-            Wish::Act(action) => self.act(&action).await,
-            Wish::Leave(session, gone) => {
-                if let Some(session) = session {
-                    self.sessions.remove(&session);
-                }
-                self.agents = self.agents.saturating_sub(1);
-                if self.agents == 0 {
-                    self.left = Some(gone);
-                    return Err(Over::Left);
-                }
-                // Nobody waits for the others.
-                let _unheard = gone.send(());
-                Ok(())
-            }
+            Wish::Act(action) => self.act(action).await,
+            Wish::Leave(session, gone) => self.leave(session, gone).await,
         }
+    }
+
+    async fn leave(&mut self, session: Option<String>, gone: oneshot::Sender<()>) -> Result<(), Over> {
+        let is_last = self.is_last();
+        let Some(session) = session else {
+            // Only the last one waits for something.
+            self.left = is_last.then_some(gone);
+            return if is_last { Err(Over::Left) } else { Ok(()) };
+        };
+        self.sessions.remove(&session);
+        self.former.insert(session.clone());
+        match is_last {
+            true => self.left = Some(gone),
+            false => drop(self.leaving.insert(session.clone(), gone)),
+        }
+        self.act(Action::End(session)).await?;
+        if is_last { Err(Over::Left) } else { Ok(()) }
+    }
+
+    /// Takes one agent off the link. The last one closes it.
+    fn is_last(&self) -> bool {
+        let mut seats = self.seats.lock().unwrap_or_else(PoisonError::into_inner);
+        seats.taken = seats.taken.saturating_sub(1);
+        seats.closed |= seats.taken == 0;
+        seats.taken == 0
+    }
+
+    fn close(&self) {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
+    }
+
+    /// A program that begins nothing costs those that wait for it, and not the agents that it has.
+    fn is_late(&mut self) -> Result<(), Over> {
+        if !self.ready || self.sessions.is_empty() {
+            return Err(Over::Slow);
+        }
+        self.close();
+        self.deadline = None;
+        for agent in self.opening.take().into_iter().chain(self.waiting.drain(..).map(|(_, to)| to)) {
+            let _left = agent.send(LinkNews::Gone(Over::Slow.to_string()));
+        }
+        Ok(())
     }
 
     async fn open_next(&mut self) -> Result<(), Over> {
         while self.ready && self.opening.is_none() {
             let Some((action, to)) = self.waiting.pop_front() else { return Ok(()) };
+            if to.is_closed() {
+                continue;
+            }
             self.opening = Some(to);
             self.deadline = Some(Instant::now() + BEGINS);
-            self.act(&action).await?;
+            self.act(action).await?;
         }
         Ok(())
     }
 
-    async fn act(&mut self, action: &Action) -> Result<(), Over> {
-        let exchange = self.harness.driver()?.act(self.memory.as_ref(), action).await?;
-        self.carry(exchange)
+    async fn act(&mut self, action: Action) -> Result<(), Over> {
+        match self.harness.driver()?.act(self.memory.as_ref(), &action).await {
+            Ok(exchange) => self.carry(exchange),
+            Err(error) => {
+                self.not_done(action, error);
+                Ok(())
+            }
+        }
+    }
+
+    /// An adapter that fails at one action has its memory as before, so that only this action's agent has to hear of it.
+    fn not_done(&mut self, action: Action, error: HarnessError) {
+        let refused = |what: String| DriverEvent::Refused(what, error.clone());
+        let (session, event) = match action {
+            Action::Begin(_) | Action::Resume(..) => {
+                self.deadline = None;
+                if let Some(opening) = self.opening.take() {
+                    let _left = opening.send(LinkNews::Gone(format!("its adapter failed: {}", mesh::reasons(&error))));
+                }
+                return;
+            }
+            Action::Prompt(session, prompt) | Action::Steer(session, prompt) => (session, refused(prompt.id)),
+            Action::Answer { session, question, .. } => (session, refused(question)),
+            Action::Interrupt(session) | Action::Account(session, _) | Action::End(session) => {
+                (session, DriverEvent::Note(format!("its adapter failed: {}", mesh::reasons(&error))))
+            }
+        };
+        if let Some(agent) = self.sessions.get(&session) {
+            let _left = agent.send(LinkNews::Event(Box::new(event)));
+        }
+        // Its agent waits for no end that nobody has asked for.
+        self.leaving.remove(&session);
     }
 
     /// Sends the frames, and hands the events to their agents.
@@ -265,8 +370,10 @@ impl Link {
                 (_, DriverEvent::Opened(session)) => {
                     if let Some(opened) = self.opening.take() {
                         self.deadline = None;
-                        let _left = opened.send(LinkNews::Event(Box::new(DriverEvent::Opened(session.clone()))));
-                        self.sessions.insert(session, opened);
+                        match opened.send(LinkNews::Event(Box::new(DriverEvent::Opened(session.clone())))) {
+                            Ok(()) => drop(self.sessions.insert(session, opened)),
+                            Err(_) => self.unwanted.push(session),
+                        }
                     }
                 }
                 (session, event) => self.hand_over(session.as_deref(), event),
@@ -281,18 +388,25 @@ impl Link {
             let _left = known.send(LinkNews::Event(Box::new(event)));
             return;
         }
+        if let Some(former) = session.filter(|session| self.former.contains(*session)) {
+            if event == DriverEvent::Ended
+                && let Some(gone) = self.leaving.remove(former)
+            {
+                let _unheard = gone.send(());
+            }
+            return;
+        }
+        let is_refused = matches!(event, DriverEvent::Refused(..));
+        if session.is_none() && !is_refused {
+            for agent in self.sessions.values() {
+                let _left = agent.send(LinkNews::Event(Box::new(event.clone())));
+            }
+        }
         if let Some(opening) = &self.opening {
-            let is_refused = matches!(event, DriverEvent::Refused(..));
             let _left = opening.send(LinkNews::Event(Box::new(event)));
             if is_refused {
                 self.opening = None;
                 self.deadline = None;
-            }
-            return;
-        }
-        if session.is_none() {
-            for agent in self.sessions.values() {
-                let _left = agent.send(LinkNews::Event(Box::new(event.clone())));
             }
         }
     }

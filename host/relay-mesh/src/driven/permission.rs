@@ -55,10 +55,14 @@ async fn of(open: &Open, evidence: permission::Evidence, mark: Option<&str>) -> 
         Asker::Session { agent, .. } => agent.as_ref().map(AgentName::as_str),
         Asker::User => None,
     };
-    let is_it = |record: &DrivenRecord| {
-        agent == Some(record.agent.name.as_str()) || (mark.is_some() && record.mark.as_deref() == mark)
+    let agents = open.mesh.driven_agents().await?;
+    let marks = |of: fn(&DrivenRecord) -> &Option<String>| {
+        agents.iter().find(|record| mark.is_some() && of(record).as_deref() == mark)
     };
-    let driven = open.mesh.driven_agents().await?.into_iter().find(is_it);
+    let named = agents.iter().find(|record| agent == Some(record.agent.name.as_str()));
+    // Whatever a program that is shared starts by itself is below one of its agents.
+    let driven =
+        named.or_else(|| marks(|record| &record.mark)).or_else(|| marks(|record| &record.program_mark)).cloned();
     Ok(SpawnAsker { asker, parent: driven, run: parent.map(|run| run.id) })
 }
 

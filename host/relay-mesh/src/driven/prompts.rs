@@ -94,11 +94,7 @@ impl Driving {
     ) -> Result<(), CommandError> {
         let given = Given { prompt: prompt.id.clone(), content, at: self.host.open.machine.now(), status: None };
         self.change(|record| record.given.push(given.clone())).await?;
-        let Some((handle, session)) =
-            self.linked.as_ref().and_then(|linked| Some((linked.handle.clone(), linked.session.clone()?)))
-        else {
-            return Ok(());
-        };
+        let Some(session) = self.linked.as_ref().and_then(|linked| linked.session.clone()) else { return Ok(()) };
         match how {
             How::Begins => {
                 let mut turn = RunningTurn::of(Turn::of(prompt.id.clone(), begun_by));
@@ -108,16 +104,22 @@ impl Driving {
                     turn.inboxes.push((to, end));
                 }
                 self.turn = Some(turn);
-                handle.act(Action::Prompt(session, prompt));
+                self.act(Action::Prompt(session, prompt));
                 self.does(Activity::Busy).await
             }
             How::Joins => {
                 if let Some(running) = &mut self.turn {
                     running.turn.prompts.push(prompt.id.clone());
                 }
-                handle.act(Action::Steer(session, prompt));
+                self.act(Action::Steer(session, prompt));
                 Ok(())
             }
+        }
+    }
+
+    fn act(&self, action: Action) {
+        if let Some(linked) = &self.linked {
+            linked.handle.act(action);
         }
     }
 

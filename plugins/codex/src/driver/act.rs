@@ -8,6 +8,8 @@ use super::{Link, Purpose, thread};
 
 /// The turns of one page that is looked through for prompts after a break, the newest first.
 const TURNS: u32 = 100;
+/// The most prompts of a thread that are waited for.
+const MOST_GIVEN: usize = 32;
 
 impl Link {
     pub(super) fn act(&mut self, action: Action, out: &mut Outbox) -> Result<(), Error> {
@@ -47,15 +49,25 @@ impl Link {
     }
 
     fn give(&mut self, id: &str, prompt: &Prompt, out: &mut Outbox) {
+        self.remember_given(id, prompt);
         let purpose = Purpose::Prompt(id.to_owned(), prompt.id.clone());
         let asked = json!({"threadId": id, "input": input(prompt), "clientUserMessageId": prompt.id});
         self.requests.ask(out, "turn/start", asked, purpose);
+    }
+
+    fn remember_given(&mut self, id: &str, prompt: &Prompt) {
+        if let Some(thread) = self.threads.get_mut(id) {
+            // The oldest may be of a turn that ended before Codex kept it.
+            thread.given.drain(..thread.given.len().saturating_sub(MOST_GIVEN - 1));
+            thread.given.push(prompt.id.clone());
+        }
     }
 
     fn steer(&mut self, id: &str, prompt: &Prompt, out: &mut Outbox) {
         let Some(turn) = self.threads.get(id).and_then(|thread| thread.turn.clone()) else {
             return out.refuse(Some(id), &prompt.id, Error::Busy(0));
         };
+        self.remember_given(id, prompt);
         let purpose = Purpose::Prompt(id.to_owned(), prompt.id.clone());
         let asked = json!({
             "threadId": id,

@@ -1,4 +1,5 @@
-//! Drives agents over Codex's app server: one connection, whose program is ours alone and ends with it.
+//! Drives agents over Codex's app server: one connection, whose program is ours alone and ends with it. Over a socket it
+//! carries the threads of many agents.
 //!
 //! A prompt's id is its `clientUserMessageId`. The answer to `turn/start` proves little: killed right after it, Codex
 //! has mostly forgotten the prompt. `item/completed` of the user's message holds the id and outlasts a kill, so that
@@ -28,6 +29,10 @@ const OVERLOADED: i64 = -32_001;
 /// How long to wait before an overloaded server is asked again, in milliseconds. The host waits longer each time.
 const REST_MS: u32 = 250;
 
+/// Its ways, by the names of the manifest.
+const SHARED: &str = "shared-app-server";
+const ALONE: &str = "app-server";
+
 /// What is known of a connection.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Link {
@@ -56,6 +61,8 @@ enum Purpose {
 struct Thread {
     /// The turn that runs.
     turn: Option<String>,
+    /// The prompts of ours of which nothing shows yet that Codex has kept them. Everything else is a user's.
+    given: Vec<String>,
     /// The prompts of the running turn that a model request has held.
     shown: Vec<String>,
     /// The files of changes that were begun in this turn, by item: a request for approval names only the item.
@@ -64,13 +71,17 @@ struct Thread {
 
 impl Driver for Codex {
     fn connections(agent: &Agent, _: Option<&str>) -> Result<Vec<Connection>, Error> {
-        let launch = thread::launch(agent)?.stop(StopSignal::Terminate, 2_000);
-        Ok(vec![Connection {
-            name: "app-server".into(),
-            start: launch,
-            abilities: Abilities::STEER | Abilities::INTERRUPT | Abilities::ASK | Abilities::RESUME,
-            proves: PromptStatus::Shown,
-        }])
+        let able = Abilities::STEER | Abilities::INTERRUPT | Abilities::ASK | Abilities::RESUME;
+        let connection = |name: &str, abilities: Abilities, stop: &[u32]| -> Result<Connection, Error> {
+            let launch = thread::launch(name, agent)?;
+            let start = stop.iter().fold(launch, |launch, grace| launch.stop(StopSignal::Terminate, *grace));
+            Ok(Connection { name: name.into(), start, abilities, proves: PromptStatus::Shown })
+        };
+        // At a socket it lets a running turn end first, and waits for ever for an approval; the second signal ends it.
+        Ok(vec![
+            connection(SHARED, able | Abilities::SHARE | Abilities::JOIN | Abilities::OUTLIVE, &[300, 2_000])?,
+            connection(ALONE, able, &[2_000])?,
+        ])
     }
 
     fn connect(_: &str) -> Result<Exchange, Error> {

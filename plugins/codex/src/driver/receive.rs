@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use super::{Link, Purpose, Thread, refusal};
 
-/// The most changes of files that are remembered in a turn, and the most files of one.
-const MOST_CHANGES: usize = 32;
+/// The most files of one change, and the most bytes of all that are remembered in a turn of one thread.
 const MOST_FILES: usize = 32;
+const MOST_REMEMBERED: usize = 8 * 1024;
 
 impl Link {
     pub(super) fn receive(&mut self, frame: &str, out: &mut Outbox) {
@@ -44,7 +44,12 @@ impl Link {
                     out.say(&id, AgentEvent::Prompt((prompt, PromptStatus::Accepted)));
                 }
             }
-            (Purpose::Prompt(id, prompt), Err(error)) => out.refuse(Some(&id), &prompt, refusal(&error)),
+            (Purpose::Prompt(id, prompt), Err(error)) => {
+                if let Some(thread) = self.threads.get_mut(&id) {
+                    thread.is_given(&prompt);
+                }
+                out.refuse(Some(&id), &prompt, refusal(&error));
+            }
             (Purpose::Account(id, asked), Ok(listed)) => self.accounted(&id, asked, &listed, out),
             (Purpose::Account(id, asked), Err(_)) => {
                 for prompt in asked {
@@ -77,7 +82,8 @@ impl Link {
                 out.say(id, AgentEvent::Activity(Activity::Busy));
             }
             "turn/completed" => {
-                let ended = std::mem::take(thread);
+                let ended = Thread { given: std::mem::take(&mut thread.given), ..Thread::default() };
+                let ended = std::mem::replace(thread, ended);
                 for prompt in ended.shown {
                     out.say(id, AgentEvent::Prompt((prompt, PromptStatus::Answered)));
                 }
@@ -127,15 +133,30 @@ impl Link {
 
 impl Thread {
     fn remember(&mut self, item: &Value) {
-        if text(item, "/type") == "fileChange" && self.changes.len() < MOST_CHANGES {
-            self.changes.insert(text(item, "/id").to_owned(), paths(item));
+        if text(item, "/type") != "fileChange" {
+            return;
         }
+        let size = |id: &str, files: &[String]| id.len() + files.iter().map(|file| file.len() + 4).sum::<usize>();
+        let (id, files) = (text(item, "/id").to_owned(), paths(item));
+        let known: usize = self.changes.iter().map(|(id, files)| size(id, files)).sum();
+        if known + size(&id, &files) <= MOST_REMEMBERED {
+            self.changes.insert(id, files);
+        }
+    }
+
+    /// Whether a prompt is one of ours, which counts once.
+    fn is_given(&mut self, prompt: &str) -> bool {
+        let at = self.given.iter().position(|given| given == prompt);
+        at.is_some_and(|at| {
+            self.given.remove(at);
+            true
+        })
     }
 
     fn completed(&mut self, id: &str, item: &Value, out: &mut Outbox) {
         match text(item, "/type") {
             "userMessage" => match item["clientId"].as_str() {
-                Some(prompt) if is_ours(prompt) => {
+                Some(prompt) if self.is_given(prompt) => {
                     self.shown.push(prompt.to_owned());
                     out.say(id, AgentEvent::Prompt((prompt.to_owned(), PromptStatus::Shown)));
                 }
@@ -150,11 +171,6 @@ impl Thread {
             }
         }
     }
-}
-
-/// Whether an id is one of the host's: a UUID, as a user's own terminal never gives one to us.
-fn is_ours(id: &str) -> bool {
-    id.len() == 36 && id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
 /// What an item of a turn does; none for what is no deed.

@@ -6,14 +6,17 @@ use serde_json::{Map, Value, json};
 
 use crate::runner::other_servers;
 
+/// After how many seconds a thread that nobody has open any more leaves the server.
+const UNLOADS_S: u32 = 3;
+
 /// The server's command line. Hooks and plugins are switched off for the whole server: a thread cannot do that.
-pub(super) fn launch(agent: &Agent) -> Result<Launch, Error> {
+pub(super) fn launch(name: &str, agent: &Agent) -> Result<Launch, Error> {
     match (agent.extensions, agent.reach) {
         (Extensions::All, Reach::Look | Reach::Edit) => Err(Error::Unsupported(
             "Codex runs the user's own hooks, plugins and MCP servers outside of its sandbox".into(),
         )),
-        (Extensions::All, Reach::Work | Reach::Unguarded) => Ok(Launch::of("app-server")),
-        (Extensions::None | Extensions::Mesh, _) => Ok(Launch::of("app-server").option("without-hooks", [])),
+        (Extensions::All, Reach::Work | Reach::Unguarded) => Ok(Launch::of(name)),
+        (Extensions::None | Extensions::Mesh, _) => Ok(Launch::of(name).option("without-hooks", [])),
     }
 }
 
@@ -38,6 +41,14 @@ pub(super) fn parameters(agent: &Agent) -> Result<Value, Error> {
             "writable_roots": [],
         });
         config.insert("sandbox_workspace_write".to_owned(), narrow);
+    }
+    // Beside the variables that the user's settings give to commands.
+    for (name, value) in &agent.environment {
+        config.insert(format!("shell_environment_policy.set.{name}"), json!(value));
+    }
+    if !agent.environment.is_empty() {
+        // The server goes on for others: what a thread that was ended has started is not to wait for half an hour.
+        config.insert("thread_unload_delay_secs".to_owned(), json!(UNLOADS_S));
     }
     for (name, server) in servers(agent)? {
         config.insert(format!("mcp_servers.{name}"), server);
@@ -64,8 +75,12 @@ fn servers(agent: &Agent) -> Result<Vec<(String, Value)>, Error> {
         Extensions::None => {}
         Extensions::Mesh => {
             let Some((command, arguments)) = ours.server.split_first() else { return Ok(servers) };
-            let variables: Map<String, Value> =
-                ours.environment.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+            let variables: Map<String, Value> = ours
+                .environment
+                .iter()
+                .chain(&agent.environment)
+                .map(|(name, value)| (name.clone(), json!(value)))
+                .collect();
             let own = json!({
                 "command": command,
                 "args": arguments,

@@ -10,7 +10,7 @@ const FRAME_BYTES: usize = 4 * 1024 * 1024;
 /// Events of one call.
 const EVENTS: usize = 16_384;
 /// Bytes of what an adapter wants to be given back with the next call, and of what it keeps of a question.
-const MEMORY: usize = 64 * 1024;
+const MEMORY: usize = 1024 * 1024;
 const KEPT: usize = 256 * 1024;
 /// Bytes of an item's detail.
 const DETAIL: usize = 4 * 1024;

@@ -24,6 +24,7 @@ pub(super) fn agent(agent: &mesh_side::DrivenAgent, own: &OwnInstallation) -> gu
         extensions: launched::extensions(agent.extensions),
         installation: launched::installation(own),
         id: agent.id.clone(),
+        environment: agent.environment.clone(),
     }
 }
 
@@ -71,6 +72,7 @@ pub(super) fn abilities(able: guest::Abilities) -> mesh_side::DriverAbilities {
         outlive: has(guest::Abilities::OUTLIVE),
         join: has(guest::Abilities::JOIN),
         once: has(guest::Abilities::ONCE),
+        share: has(guest::Abilities::SHARE),
     }
 }
 

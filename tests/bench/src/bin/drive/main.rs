@@ -1,0 +1,113 @@
+//! Measures what driving an agent costs beside its harness: with the real Codex and a scripted model, the turns of a driven
+//! agent in turns with the same turns by a client that speaks to the same app server and does nothing else; and what the
+//! process that drives takes for forty agents more.
+//!
+//! Run by `make bench`. The first argument says how many turns.
+
+mod bare;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use bench::sampling::median;
+use bench::{Failure, process, report, report::Report};
+use test_support::{Answer, DeliveryHistory, Script, Spawning, isolated_program, wait_or_show};
+
+use crate::bare::Client;
+
+/// How many turns, if nobody says.
+const TURNS: usize = 30;
+/// How many agents more.
+const MORE: usize = 40;
+/// What is to be met: until the frames of a turn are written, a driven turn against a bare one, and for each agent.
+const WRITTEN: Duration = Duration::from_millis(10);
+const TURN: f64 = 0.05;
+const EACH_MB: f64 = 1.0;
+
+fn main() -> ExitCode {
+    let outcome = isolated_program(|| match measure() {
+        Ok(()) => 0,
+        Err(failure) => {
+            report::complain(&failure);
+            1
+        }
+    });
+    ExitCode::from(outcome)
+}
+
+fn measure() -> Result<(), Failure> {
+    let turns = std::env::args().nth(1).map_or(Ok(TURNS), |number| number.parse())?;
+    let (relay_mesh, _scratch) = bench::subject()?;
+    let model = Script::new().otherwise(|_| Answer::Say("Done.".to_owned()));
+    let scene = Spawning::of(&relay_mesh.display().to_string(), "codex", model);
+    scene.stage.relay_ok(&["register", "alice"]);
+    scene.spawn("first", &["Say hello", "--wait"]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let report = Report::to_standard_output();
+    report.section(&format!("a driven agent of Codex, p50 of {turns} turns"));
+    runtime.block_on(of_turns(&scene, turns, &report))?;
+    of_agents(&scene, &report)
+}
+
+async fn of_turns(scene: &Spawning, turns: usize, report: &Report) -> Result<(), Failure> {
+    let agent = scene.record("first");
+    let text = |name: &str| agent[name].as_str().map(str::to_owned).ok_or(format!("it has no `{name}`: {agent}"));
+    let (socket, thread) = (text("socket")?, text("session")?);
+    let mut client = Client::at(&socket).await?;
+    client.follow(&thread).await?;
+    let own = client.begin(&scene.stage.project.display().to_string()).await?;
+    let (mut bare, mut driven, mut written) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..turns {
+        let began = Instant::now();
+        client.turn(&own, &format!("turn {number}")).await?;
+        client.completed(&own).await?;
+        bare.push(began.elapsed());
+
+        let began = Instant::now();
+        let sent = scene.ok(&["send", "first", &format!("turn {number}"), "--from", "alice"]);
+        let sending = began.elapsed();
+        client.completed(&thread).await?;
+        driven.push(began.elapsed().saturating_sub(sending));
+        let id = sent["id"].as_str().unwrap_or_default().to_owned();
+        let answered = || (scene.status(&id) == "acknowledged").then_some(());
+        wait_or_show("it is answered", answered, || scene.told());
+        let history = DeliveryHistory::of(&scene.stage, &id);
+        written.push(history.between("stored", "notified").ok_or("it was never handed over")?);
+    }
+    report.time("from stored until its frames are written", median(written), WRITTEN);
+    let (bare, driven) = (median(bare), median(driven));
+    report.note("the same turn by a bare client", bare);
+    report.note("from the end of `send` to the end of the turn", driven);
+    let more = driven.as_secs_f64() / bare.as_secs_f64() - 1.0;
+    report.share("more than the bare client's", more, TURN, "");
+    Ok(())
+}
+
+fn of_agents(scene: &Spawning, report: &Report) -> Result<(), Failure> {
+    report.section(&format!("{MORE} agents more on the same app server"));
+    let host = scene.host().ok_or("nobody drives")?;
+    let before = process::proportional(host)?;
+    let began = Instant::now();
+    for number in 0..MORE {
+        scene.spawn(&format!("more-{number}"), &[]);
+    }
+    report.note("until all are begun", began.elapsed());
+    let servers = scene.ours().iter().filter(|line| line.contains("app-server")).count();
+    report.amount("app servers", servers as f64, "", "");
+    let began = Instant::now();
+    for number in 0..MORE {
+        scene.ok(&["steer", &format!("more-{number}"), "--next", "go"]);
+    }
+    let idle = || {
+        let agents = scene.ok(&["spawn", "list"]);
+        let agents = agents["agents"].as_array()?.clone();
+        agents.iter().filter(|agent| agent["turns"].as_u64() == Some(1)).nth(MORE - 1).map(|_| ())
+    };
+    wait_or_show("all have had a turn", idle, || scene.told());
+    report.note("until all have had a turn", began.elapsed());
+    let each = (process::proportional(host)? - before) / MORE as f64;
+    report.size("memory for each, where they are driven", each, EACH_MB, "MB", "");
+    let _down = scene.relay(&["down"]);
+    scene.nothing_is_left();
+    Ok(())
+}
