@@ -45,7 +45,7 @@ test: setup
 # on the debug build before, without a second try; here one that the machine's load broke gets one, and is named.
 test-release: release setup
 	$(ON_RELEASED) --retries 1 -E 'package(relay-mesh) & kind(test)'
-	$(ON_RELEASED) --test released --run-ignored only --success-output final
+	$(ON_RELEASED) --retries 1 --test kills_by_frame --test released --run-ignored only --success-output final
 
 # The tests with real harnesses alone, and the tables in docs/ anew from what they saw.
 clients: setup

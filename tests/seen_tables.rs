@@ -50,6 +50,8 @@ const DRIVES: Table = Table {
         ("steer", "words for a running turn come"),
         ("interrupt", "interrupt"),
         ("asks", "asks before a command (`--reach work`)"),
+        ("resume", "goes on after its program has ended"),
+        ("join", "`attach`"),
     ],
 };
 

@@ -2,7 +2,7 @@
 //! stopped, budgets, and the end of everything by `down`. With the real Codex and Claude Code, and scripted models.
 
 use serde_json::json;
-use test_support::{Script, Spawning, isolated, presence_of, send_with, unread, wait_or_show};
+use test_support::{Answer, Script, Spawning, Victim, isolated, presence_of, send_with, unread, wait_or_show};
 
 fn codex(script: Script) -> Spawning {
     Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "codex", script)
@@ -91,6 +91,41 @@ fn a_question_is_answered_from_another_terminal() {
             );
             assert_eq!(file.exists(), answer == "allow", "{}", scene.told());
         }
+        scene.ok(&["dismiss", "helper"]);
+        scene.nothing_is_left();
+    });
+}
+
+#[test]
+fn an_open_question_goes_with_its_program_and_a_second_host_drives_nothing() {
+    isolated(|| {
+        let escalates =
+            json!({"cmd": "touch /made", "sandbox_permissions": "require_escalated", "justification": "why"});
+        let script = Script::new().otherwise(move |news| match news.contains("Make it") {
+            true => Answer::Call { tool: "exec_command".to_owned(), input: escalates.clone() },
+            false => Answer::Say("Done.".to_owned()),
+        });
+        let scene = codex(script);
+        scene.spawn("helper", &["Say hello", "--wait"]);
+        let asked = || scene.ok(&["asks"])["asks"].as_array().and_then(|asks| asks.first().cloned());
+        for victim in [Victim::Harness, Victim::Host, Victim::HostAndGuard] {
+            assert_eq!(scene.relay(&["steer", "helper", "Make it", "--next"]).code, Some(0), "{}", scene.told());
+            let ask = wait_or_show("a question", asked, || scene.told());
+            scene.kill(victim);
+            let gone = || {
+                scene.ok(&["spawn", "list"]);
+                asked().is_none().then_some(())
+            };
+            wait_or_show(&format!("{victim:?}: the question is gone"), gone, || scene.told());
+            let late = scene.relay(&["asks", "answer", ask["id"].as_str().expect("an id"), "allow"]);
+            assert_ne!(late.code, Some(0), "{victim:?}: {late:?}");
+            scene.ok(&["steer", "helper", "Go on", "--next"]);
+            let idle = || (presence_of(&scene.stage, "helper").as_deref() == Some("idle")).then_some(());
+            wait_or_show(&format!("{victim:?}: it goes on"), idle, || scene.told());
+        }
+        let host = scene.host();
+        let second = scene.relay(&["spawn", "work"]);
+        assert_eq!((second.code, scene.host()), (Some(0), host), "{second:?}");
         scene.ok(&["dismiss", "helper"]);
         scene.nothing_is_left();
     });

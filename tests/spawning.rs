@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use test_support::{
-    Answer, REPEATED, Script, Spawning, Victim, drive_observed, isolated, presence_of, send_with, unread, wait_for,
-    wait_or_show,
+    Answer, Script, Spawning, Terminal, Victim, drive_observed, each_once_or_marked, isolated, presence_of, send_with,
+    unread, wait_for, wait_or_show,
 };
 
 /// A call of a harness's shell.
@@ -53,6 +53,17 @@ fn what_it_can(harness: &'static str) {
     let statuses: Vec<&str> = statuses.filter_map(|step| step["status"].as_str()).collect();
     let receipts = statuses.iter().filter(|status| ["notified", "accepted", "shown"].contains(status));
     let receipts = receipts.copied().collect::<Vec<_>>().join(", ");
+
+    let line = ["attach", "helper"].map(str::to_owned);
+    let line = [vec![scene.stage.binary().display().to_string()], line.to_vec()].concat();
+    let terminal = Terminal::start(&scene.stage.folder, &scene.stage.project, &scene.environment(), &line);
+    let joins = || {
+        let screen = terminal.screen();
+        let own = screen.contains("Hello.").then_some("its own terminal");
+        screen.contains("shown line by line").then_some("line by line").or(own)
+    };
+    let joins = wait_or_show("its user sees it", joins, || terminal.screen());
+    terminal.close();
 
     // Words that come while a command runs.
     let runs = |command: &str| scene.ours().iter().any(|line| line.contains(command));
@@ -122,6 +133,8 @@ fn what_it_can(harness: &'static str) {
             "steer": steer,
             "interrupt": "ends the turn and its command",
             "asks": if asked.is_some() { "yes" } else { "no" },
+            "resume": if harness == "gemini-cli" { "not always" } else { "yes" },
+            "join": joins,
         }),
     );
 }
@@ -239,17 +252,7 @@ fn no_prompt_is_lost_or_repeated_unmarked(harness: &'static str, victim: Victim)
     wait_or_show("the last one is answered", answered, || {
         format!("{}\n{}\n{:?}", scene.told(), scene.ok(&["message", &last]), scene.ours())
     });
-    let heard = scene.model.heard();
-    let everything = heard.last().expect("it was asked").everything();
-    for id in &sent {
-        let envelope = format!("id=\\\"{id}\\\"");
-        let plain = format!("id=\"{id}\"");
-        let times = |text: &str| text.matches(&envelope).count() + text.matches(&plain).count();
-        let (now, ever) = (times(&everything), heard.iter().filter(|heard| times(&heard.everything()) > 0).count());
-        assert!(ever > 0, "{id} was never in a request: {}", scene.told());
-        let marked = everything.split("<relay-mesh-message").filter(|part| times(part) > 0 && part.contains(REPEATED));
-        assert!(now <= 1 + marked.count(), "{id} is there {now} times: {everything}");
-    }
+    each_once_or_marked(&scene, &sent);
     scene.ok(&["dismiss", "helper"]);
     scene.nothing_is_left();
 }

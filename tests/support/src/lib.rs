@@ -56,7 +56,7 @@ pub use place::Place;
 pub use programs::{Outcome, Program, Running, search_path};
 pub use rpc::{ToolAnswer, handshake, tool_answer};
 pub use stage::{BINARY, Stage};
-pub use started::{Spawning, Victim, environment_to_start};
+pub use started::{Spawning, Victim, each_once_or_marked, environment_to_start};
 pub use terminal::Terminal;
 pub use transcript::Transcript;
 pub use waiting::{PATIENCE, now, time_of, wait_for, wait_or_show};

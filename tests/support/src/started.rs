@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{ClaudeCode, Codex, Gemini, Model, OpenCode, Outcome, Program, Script, Stage, wait_for};
+use crate::{ClaudeCode, Codex, Gemini, Model, OpenCode, Outcome, Program, REPEATED, Script, Stage, wait_for};
 
 /// What a harness that relay-mesh starts needs on a stage whose model is scripted: its program on the path, its settings,
 /// and these variables.
@@ -62,6 +62,33 @@ impl Spawning {
     /// The environment in which relay-mesh finds the harness.
     pub fn environment(&self) -> Vec<(String, String)> {
         self.environment.clone()
+    }
+
+    /// Puts a program between relay-mesh and the harness that kills somebody after as many frames as the file `gate/armed` of
+    /// the stage says: see `assets/frame_gate.py`.
+    ///
+    /// # Panics
+    /// If the stage has no such harness.
+    pub fn put_gate_before_its_frames(&self) {
+        let name = match self.harness {
+            "claude-code" => "claude",
+            other => other,
+        };
+        let gate = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets/frame_gate.py");
+        let folder = self.stage.folder.join("gate");
+        std::fs::create_dir_all(&folder).expect("the stage is writable");
+        let real = std::fs::canonicalize(self.stage.programs().join(name)).expect("the client is installed");
+        std::fs::remove_file(self.stage.programs().join(name)).expect("a link of the stage");
+        let gate = format!(
+            "exec /usr/bin/env python3 '{}' '{}' '{}' \"$@\"",
+            gate.display(),
+            folder.display(),
+            real.display()
+        );
+        // What is asked for one answer needs no gate.
+        let drives = "*app-server*|*stream-json*|*acp*";
+        let text = format!("#!/bin/sh\ncase \"$*\" in {drives}) {gate};; esac\nexec '{}' \"$@\"\n", real.display());
+        self.stage.program(name, &text);
     }
 
     /// Runs a command in the environment of the harness.
@@ -138,6 +165,25 @@ impl Spawning {
     pub fn status(&self, id: &str) -> String {
         let message = self.ok(&["message", id]);
         message["recipients"][0]["status"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+/// Checks that the model was asked about each of these messages, and that an agent's session holds each once, or again with
+/// its mark.
+///
+/// # Panics
+/// If one was lost, or repeated without a mark.
+pub fn each_once_or_marked(scene: &Spawning, ids: &[String]) {
+    let heard = scene.model.heard();
+    let everything = heard.last().expect("it was asked").everything();
+    for id in ids {
+        let envelope = format!("id=\\\"{id}\\\"");
+        let plain = format!("id=\"{id}\"");
+        let times = |text: &str| text.matches(&envelope).count() + text.matches(&plain).count();
+        let (now, ever) = (times(&everything), heard.iter().filter(|heard| times(&heard.everything()) > 0).count());
+        assert!(ever > 0, "{id} was never in a request: {}", scene.told());
+        let marked = everything.split("<relay-mesh-message").filter(|part| times(part) > 0 && part.contains(REPEATED));
+        assert!(now <= 1 + marked.count(), "{id} is there {now} times: {everything}");
     }
 }
 

@@ -113,8 +113,18 @@ pub(super) struct Started {
 
 /// Starts a program, and carries its frames until its last agent has left, or it ends.
 pub(super) async fn start(harness: Arc<dyn Harness>, order: ProgramOrder) -> Result<Link, ProgramError> {
-    let greeting = harness.driver()?.connect(&order.connection.name).await?;
-    Ok(Link::carry(harness, begun(order).await?, greeting))
+    let folder = order.files.own.clone();
+    let started = async {
+        let greeting = harness.driver()?.connect(&order.connection.name).await?;
+        Ok((begun(order).await?, greeting))
+    };
+    match started.await {
+        Ok((started, greeting)) => Ok(Link::carry(harness, started, greeting)),
+        Err(error) => {
+            folder.iter().for_each(|folder| drop(std::fs::remove_dir_all(folder)));
+            Err(error)
+        }
+    }
 }
 
 async fn begun(order: ProgramOrder) -> Result<Started, ProgramError> {
@@ -248,8 +258,9 @@ impl Programs {
     pub(super) async fn place(&self, shared: Shared) -> OwnedMutexGuard<Option<Link>> {
         let place = {
             let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            // Whoever has another end of a place is about to use it.
             all.retain(|_, place| match place.try_lock() {
-                Ok(link) => link.as_ref().is_some_and(|link| !link.is_over()),
+                Ok(link) => Arc::strong_count(place) > 1 || link.as_ref().is_some_and(|link| !link.is_over()),
                 Err(_) => true,
             });
             Arc::clone(all.entry(shared).or_default())
