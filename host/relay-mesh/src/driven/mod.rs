@@ -20,6 +20,8 @@ mod link;
 pub(crate) mod permission;
 mod prompts;
 mod questions;
+mod thread;
+mod tool;
 pub(crate) mod transcript;
 mod turns;
 mod words;

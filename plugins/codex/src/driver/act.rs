@@ -8,6 +8,8 @@ use super::{Link, Purpose, thread};
 
 /// The turns of one page that is looked through for prompts after a break, the newest first.
 const TURNS: u32 = 100;
+/// The name under which a turn's context stands before the model.
+const CONTEXT: &str = "relay-mesh";
 
 impl Link {
     pub(super) fn act(&mut self, action: Action, out: &mut Outbox) -> Result<(), Error> {
@@ -48,7 +50,10 @@ impl Link {
 
     fn give(&mut self, id: &str, prompt: &Prompt, out: &mut Outbox) {
         let purpose = Purpose::Prompt(id.to_owned(), prompt.id.clone());
-        let asked = json!({"threadId": id, "input": input(prompt), "clientUserMessageId": prompt.id});
+        let mut asked = json!({"threadId": id, "input": input(prompt), "clientUserMessageId": prompt.id});
+        if let Some(context) = &prompt.context {
+            asked["additionalContext"] = json!({CONTEXT: {"kind": "application", "value": context}});
+        }
         self.requests.ask(out, "turn/start", asked, purpose);
     }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::optional::driver::rpc::{Requests, RpcError};
 use relay_mesh_sdk::optional::driver::{
-    Abilities, Action, Agent, Connection, Driver, Exchange, Memory as _, Outbox, PromptStatus, StopSignal,
+    Action, Agent, Connection, Driver, Exchange, Memory as _, Outbox, PromptStatus, StopSignal,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -68,7 +68,7 @@ impl Driver for Codex {
         Ok(vec![Connection {
             name: "app-server".into(),
             start: launch,
-            abilities: Abilities::STEER | Abilities::INTERRUPT | Abilities::ASK | Abilities::RESUME,
+            abilities: thread::abilities(),
             proves: PromptStatus::Shown,
         }])
     }

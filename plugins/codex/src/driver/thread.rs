@@ -1,10 +1,16 @@
 //! How an agent's thread is set up: what it may change, who is asked, and which servers it has.
 
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::optional::driver::{Agent, Approvals, Extensions, Launch, Reach};
+use relay_mesh_sdk::optional::driver::{Abilities, Agent, Approvals, Extensions, Launch, Reach};
 use serde_json::{Map, Value, json};
 
 use crate::runner::other_servers;
+
+/// What can be done over the app server.
+pub(super) fn abilities() -> Abilities {
+    let turns = Abilities::STEER | Abilities::INTERRUPT | Abilities::ASK | Abilities::RESUME;
+    turns | Abilities::CONTEXT | Abilities::TAILOR
+}
 
 /// The server's command line. Hooks and plugins are switched off for the whole server: a thread cannot do that.
 pub(super) fn launch(agent: &Agent) -> Result<Launch, Error> {
@@ -39,6 +45,17 @@ pub(super) fn parameters(agent: &Agent) -> Result<Value, Error> {
         });
         config.insert("sandbox_workspace_write".to_owned(), narrow);
     }
+    for (name, value) in &agent.settings {
+        let value: Value = serde_json::from_str(value)
+            .map_err(|error| Error::Failed(format!("the value of `{name}` is no JSON: {error}")))?;
+        config.insert(name.clone(), value);
+    }
+    if let Some(effort) = &agent.effort {
+        config.insert("model_reasoning_effort".to_owned(), json!(effort));
+    }
+    if let Some(prompt) = &agent.compaction {
+        config.insert("compact_prompt".to_owned(), json!(prompt));
+    }
     for (name, server) in servers(agent)? {
         config.insert(format!("mcp_servers.{name}"), server);
     }
@@ -51,6 +68,9 @@ pub(super) fn parameters(agent: &Agent) -> Result<Value, Error> {
     });
     if let Some(model) = &agent.model {
         parameters["model"] = json!(model);
+    }
+    if let Some(base) = &agent.base {
+        parameters["baseInstructions"] = json!(base);
     }
     Ok(parameters)
 }
