@@ -17,7 +17,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test seen_tables --run-ignored only
 
-.PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex setup toolchain fresh-machine
+.PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools setup toolchain fresh-machine
 
 # Starts the host on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -102,6 +102,10 @@ demo-codex-calls-claude: setup
 
 demo-claude-calls-codex: setup
 	cargo nextest run --locked --workspace --test runners_over_mcp --no-capture b9_claude_calls_codex
+
+# Claude Code asks Codex by the tool `codex`, and Codex asks Claude Code by `ask_agent`.
+demo-codex-tools: setup
+	cargo nextest run --locked --workspace --test codex_tools --no-capture f1_claude_asks_codex_and_codex_asks_claude
 
 # What the tests need and this machine does not have.
 setup: toolchain

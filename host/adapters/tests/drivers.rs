@@ -129,7 +129,12 @@ impl<'a> Driven<'a> {
 }
 
 fn prompt(number: u32, text: &str) -> Prompt {
-    Prompt { id: format!("5d20a1b2-0000-4000-8000-00000000000{number}"), text: text.to_owned(), by_user: true }
+    Prompt {
+        id: format!("5d20a1b2-0000-4000-8000-00000000000{number}"),
+        text: text.to_owned(),
+        by_user: true,
+        context: None,
+    }
 }
 
 fn adapters(stage: &Stage, environment: &[(String, String)]) -> Adapters {
@@ -196,6 +201,7 @@ fn goes_on(
             extensions: Extensions::None,
             id: "5d20a1b2-0000-4000-8000-00000000000a".to_owned(),
             environment: Vec::new(),
+            tailoring: Tailoring::default(),
         };
         let mut driven = Driven::start(driver, stage, &agent, None).await;
         driven.act(Action::Begin(agent.clone())).await;

@@ -37,6 +37,7 @@ fn agent(model: &str) -> DrivenAgent {
         extensions: Extensions::Mesh,
         id: "id".to_owned(),
         environment: Vec::new(),
+        tailoring: Tailoring::default(),
     }
 }
 
@@ -85,7 +86,7 @@ async fn actions_and_events_arrive_whole() {
         r#"Action::Answer(("s", Reply { question: "q", kept: Some("{\"id\":7}"), answer: Answer::Choose("b") }))"#;
     assert_eq!(answered.frames, [told]);
     assert_eq!((answered.memory, &answered.events[0].1), (Some(json!(3)), &DriverEvent::Activity(Activity::Busy)));
-    let prompt = Prompt { id: "p".to_owned(), text: "é\n".to_owned(), by_user: true };
+    let prompt = Prompt { id: "p".to_owned(), text: "é\n".to_owned(), by_user: true, context: None };
     let prompted = driver.act(None, &Action::Prompt("s".to_owned(), prompt)).await.expect("done");
     assert_eq!(prompted.frames, [r#"Action::Prompt(("s", Prompt { id: "p", text: "é\n", by-user: true }))"#]);
 }

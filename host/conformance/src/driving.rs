@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use mesh::ports::driver::{Approvals, DrivenAgent, DriverConnection, Exchange};
+use mesh::ports::driver::{Approvals, DrivenAgent, DriverConnection, Exchange, Tailoring};
 use mesh::ports::harness::{Harness as _, HarnessError};
 use mesh::ports::runner::{Extensions, Reach};
 
@@ -182,5 +182,6 @@ fn plain_agent() -> DrivenAgent {
         extensions: Extensions::Mesh,
         id: "5d20a1b2-0000-4000-8000-000000000001".to_owned(),
         environment: Vec::new(),
+        tailoring: Tailoring::default(),
     }
 }

@@ -12,6 +12,7 @@
 pub mod http;
 
 mod as_meant;
+mod audit;
 mod caller;
 mod connection;
 mod lease_tracker;
@@ -23,6 +24,7 @@ mod spawn_host;
 mod stdio;
 mod tasks;
 mod text;
+mod thread_host;
 mod tool_error;
 mod tools;
 mod watched_transport;
@@ -35,3 +37,6 @@ pub use run_host::{NewReview, NewRun, ReviewSubject, RunHost, RunKind, RunProgre
 pub use server::Service;
 pub use spawn_host::{ReleaseAnswer, SpawnAnswer, SpawnHost};
 pub use stdio::{ClientProcess, StdioError, serve_on, serve_stdio};
+pub use thread_host::{
+    LiveThread, NewThread, ThreadCall, ThreadHost, ThreadReply, ThreadsStatus, TurnReport, TurnState,
+};

@@ -20,14 +20,30 @@ pub enum Group {
     Spawn,
     /// Joining and leaving channels.
     Channels,
+    /// Talking with Codex, as its own MCP server once did.
+    Codex,
+    /// Talking with an agent of any harness.
+    Subagents,
+    /// The mail tools by the names that other projects have for them.
+    Atm,
     /// One tool for each harness that runs a task to its end. A call gives the whole result.
     Runners,
 }
 
 impl Group {
     /// The groups that may be added to the core, in the order in which they are written.
-    const FURTHER: [Group; 7] =
-        [Group::Reservations, Group::Commands, Group::Runs, Group::Runners, Group::Asks, Group::Spawn, Group::Channels];
+    const FURTHER: [Group; 10] = [
+        Group::Reservations,
+        Group::Commands,
+        Group::Runs,
+        Group::Runners,
+        Group::Asks,
+        Group::Spawn,
+        Group::Channels,
+        Group::Codex,
+        Group::Subagents,
+        Group::Atm,
+    ];
 
     /// Its name in settings and on the command line.
     pub fn name(self) -> &'static str {
@@ -40,11 +56,14 @@ impl Group {
             Group::Asks => "asks",
             Group::Spawn => "spawn",
             Group::Channels => "channels",
+            Group::Codex => "codex",
+            Group::Subagents => "subagents",
+            Group::Atm => "atm",
         }
     }
 
     /// Its bit in a profile. The core has none: every profile shows it.
-    fn bit(self) -> u8 {
+    fn bit(self) -> u16 {
         match self {
             Group::Core => 0,
             Group::Reservations => 1,
@@ -54,17 +73,23 @@ impl Group {
             Group::Asks => 16,
             Group::Spawn => 32,
             Group::Channels => 64,
+            Group::Codex => 128,
+            Group::Subagents => 256,
+            Group::Atm => 512,
         }
     }
 }
 
 /// The tools that a client is shown: the core and the requested groups. A tool that is not shown cannot be called.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Profile(u8);
+pub struct Profile(u16);
 
 /// Why a list of groups is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a group of tools: core, reservations, commands, runs, runners, asks, spawn, channels")]
+#[error(
+    "`{0}` is not a group of tools: core, reservations, commands, runs, runners, asks, spawn, channels, codex, \
+         subagents, atm"
+)]
 pub struct UnknownGroup(String);
 
 impl Profile {
@@ -125,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_profile_is_written_as_it_is_parsed() {
-        assert_eq!(Profile::all().count(), 128);
+        assert_eq!(Profile::all().count(), 1_024);
         for profile in Profile::all() {
             assert_eq!(profile.to_string().parse(), Ok(profile));
             assert!(profile.shows(Group::Core));

@@ -19,13 +19,15 @@ use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
 
+use crate::audit;
 use crate::caller::{self, CallOrigin, Proof};
 use crate::connection::{Connection, OutgoingMail, Turn};
 use crate::http::reply::Reply;
 use crate::lease_tracker::{Fate, LeaseTracker, PendingLease};
-use crate::profile::Profile;
+use crate::profile::{Group, Profile};
 use crate::run_host::RunHost;
 use crate::spawn_host::SpawnHost;
+use crate::thread_host::ThreadHost;
 use crate::tool_error::ToolError;
 use crate::tools::{self, KeyArgument, ListedTool, ToolCall, WaitControl};
 
@@ -41,12 +43,14 @@ pub struct Service {
     pub runs: Option<Arc<dyn RunHost>>,
     /// What starts agents, if this server does.
     pub spawns: Option<Arc<dyn SpawnHost>>,
+    /// What talks with other agents, if this server does.
+    pub threads: Option<Arc<dyn ThreadHost>>,
 }
 
 impl From<Arc<Mesh>> for Service {
     /// The mesh alone: runs and agents are refused.
     fn from(mesh: Arc<Mesh>) -> Service {
-        Service { mesh, runs: None, spawns: None }
+        Service { mesh, runs: None, spawns: None, threads: None }
     }
 }
 
@@ -59,6 +63,9 @@ struct Shared {
     mesh: Arc<Mesh>,
     runs: Option<Arc<dyn RunHost>>,
     spawns: Option<Arc<dyn SpawnHost>>,
+    threads: Option<Arc<dyn ThreadHost>>,
+    /// Whether calls about mail are audited.
+    audits: bool,
     leases: LeaseTracker,
     origin: CallOrigin,
     /// The process of the only client, if it started this one.
@@ -72,8 +79,9 @@ struct Shared {
 impl Server {
     pub(crate) fn new(service: Service, leases: LeaseTracker, origin: CallOrigin, profile: Profile) -> Server {
         let (tools, keyed) = (tools::tools(profile, KeyArgument::Hidden), tools::tools(profile, KeyArgument::Shown));
-        let Service { mesh, runs, spawns } = service;
-        Server(Arc::new(Shared { mesh, runs, spawns, leases, origin, client: None, tools, keyed }))
+        let Service { mesh, runs, spawns, threads } = service;
+        let audits = [Group::Codex, Group::Subagents, Group::Atm].into_iter().any(|group| profile.shows(group));
+        Server(Arc::new(Shared { mesh, runs, spawns, threads, audits, leases, origin, client: None, tools, keyed }))
     }
 
     /// The same server for the one client that started this process.
@@ -103,6 +111,9 @@ impl Server {
         context: &RequestContext<RoleServer>,
     ) -> Result<tools::ToolAnswer, ToolError> {
         let call = self.call(&tool.listing.name, &mut arguments, context).await?;
+        if let Some(audited) = audit::of_mail(&tool.listing.name, &arguments).filter(|_| self.0.audits) {
+            audit::note(&call.mesh, &call.caller, audited).await;
+        }
         (tool.run)(call, Value::Object(arguments)).await
     }
 
@@ -126,8 +137,16 @@ impl Server {
             reader_gone: reply_of(context).map(|reply| reply.over.clone()).unwrap_or_default(),
             progress,
         };
-        let (mesh, runs, spawns) = (Arc::clone(&shared.mesh), shared.runs.clone(), shared.spawns.clone());
-        Ok(ToolCall { mesh, caller, ticket: proof.ticket, wait, runs, spawns, mail: shared.leases.mail() })
+        Ok(ToolCall {
+            mesh: Arc::clone(&shared.mesh),
+            caller,
+            ticket: proof.ticket,
+            wait,
+            runs: shared.runs.clone(),
+            spawns: shared.spawns.clone(),
+            threads: shared.threads.clone(),
+            mail: shared.leases.mail(),
+        })
     }
 
     /// The time, as the protocol writes it.

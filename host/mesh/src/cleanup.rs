@@ -23,6 +23,7 @@ use crate::reservations::repository::Repository;
 use crate::reservations::reserve;
 use crate::sessions::{listeners, retention as sessions};
 use crate::storage::{keys, old, records};
+use crate::tool_threads;
 use crate::{RepositoryReservations, ReservationFilter};
 
 /// How long the sender of a command can still read its result, in milliseconds.
@@ -80,6 +81,8 @@ pub enum RecordKind {
     Asks,
     /// Driven agents that ended a week ago.
     DrivenAgents,
+    /// Threads of tools that nobody has gone on with for a quarter of a year.
+    Threads,
     /// Events that hooks were for.
     HookInvocations,
     /// Segments of inboxes.
@@ -111,6 +114,7 @@ impl RecordKind {
             RecordKind::Pauses => "pauses",
             RecordKind::Asks => "questions to the user",
             RecordKind::DrivenAgents => "driven agents",
+            RecordKind::Threads => "threads of tools",
             RecordKind::HookInvocations => "records of event hooks",
             RecordKind::Mail => "mail segments",
             RecordKind::Receipts => "receipt segments",
@@ -159,6 +163,7 @@ pub(crate) async fn clean_up(
     listeners::clean_up_listeners(core, dry_run, tally).await?;
     asks::retention::clean_up_asks(core, dry_run, tally).await?;
     driven::retention::clean_up_driven(core, dry_run, tally).await?;
+    tool_threads::retention::clean_up_threads(core, dry_run, tally).await?;
     event_hooks::retention::clean_up_invocations(core, dry_run, tally).await?;
     match scope {
         Scope::Expired => {}

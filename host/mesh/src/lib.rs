@@ -7,6 +7,7 @@
 pub mod agents;
 pub mod allowances;
 pub mod asks;
+pub mod audit;
 mod cleanup;
 pub mod commands;
 mod core;
@@ -22,6 +23,7 @@ pub mod reviews;
 pub mod runs;
 pub mod sessions;
 pub mod storage;
+pub mod tool_threads;
 mod topology;
 pub mod turns;
 

@@ -68,6 +68,21 @@ impl AgentName {
         if text == "shell" { Ok(()) } else { check(text) }
     }
 
+    /// A text that only stands before a number: the name of a harness, which alone is no agent's.
+    pub(crate) fn label(text: &str) -> Result<AgentName, InvalidName> {
+        let meant = text.to_ascii_lowercase();
+        check(&meant).map_err(|error| error.about(text))?;
+        Ok(AgentName(meant))
+    }
+
+    /// A label in a team.
+    pub(crate) fn label_in_team(&self, team: Option<&str>) -> Result<AgentName, InvalidName> {
+        match team {
+            Some(team) => AgentName::label(&format!("{}@{team}", self.local())),
+            None => Ok(self.clone()),
+        }
+    }
+
     /// The same name in a team, or in none.
     pub fn in_team(&self, team: Option<&str>) -> Result<AgentName, InvalidName> {
         match team {

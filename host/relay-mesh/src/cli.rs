@@ -189,6 +189,8 @@ commands! {
     Runs(runs::Args),
     /// Start an agent that you and others talk with
     Spawn(spawn::Args),
+    /// Show the threads of the tool `codex`, and what they summed up
+    Codex(codex::Args),
     /// See what an agent that you started does, and talk with it
     Attach(attach::Args),
     /// Tell an agent that you started something

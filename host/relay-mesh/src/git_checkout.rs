@@ -39,6 +39,21 @@ pub(crate) fn top_of(folder: &Path) -> Option<PathBuf> {
     folder.ancestors().find(|top| matches!(common_folder(&top.join(".git")), Ok(Some(_)))).map(Path::to_owned)
 }
 
+/// What is checked out in the working copy with this top folder: a branch, or the beginning of a commit.
+pub(crate) fn branch_of(top: &Path) -> Option<String> {
+    let dot_git = top.join(".git");
+    let own = match fs::read_to_string(&dot_git) {
+        Ok(text) => top.join(text.strip_prefix("gitdir:")?.trim()),
+        Err(_) => dot_git,
+    };
+    let head = fs::read_to_string(own.join("HEAD")).ok()?;
+    let head = head.trim();
+    match head.strip_prefix("ref: refs/heads/") {
+        Some(branch) => Some(branch.to_owned()),
+        None => Some(head.chars().take(12).collect()),
+    }
+}
+
 /// The top folder of the main worktree of the repository that contains a folder. A bare repository has none.
 pub(crate) fn main_worktree(folder: &Path) -> Option<PathBuf> {
     let common = common_folder(&top_of(folder)?.join(".git")).ok()??;

@@ -38,6 +38,7 @@ mod server;
 mod setup;
 mod shapes;
 mod signals;
+mod tool_threads;
 mod wake;
 
 use std::ffi::OsString;

@@ -11,6 +11,7 @@ mod lines;
 mod resuming;
 mod running;
 mod talking;
+mod threads;
 mod web;
 
 use std::sync::Arc;

@@ -99,8 +99,12 @@ fn both() -> Profile {
 
 impl World {
     async fn runner(&self, runs: &Arc<FakeRuns>, name: &str) -> Client {
-        let service =
-            Service { mesh: Arc::clone(&self.mesh), runs: Some(Arc::clone(runs) as Arc<dyn RunHost>), spawns: None };
+        let service = Service {
+            mesh: Arc::clone(&self.mesh),
+            runs: Some(Arc::clone(runs) as Arc<dyn RunHost>),
+            spawns: None,
+            threads: None,
+        };
         let client = self.client_of_service(service, ClientProcess::default(), both()).await;
         client.call("register_agent", &format!(r#"{{"name": "{name}"}}"#)).await;
         client
@@ -194,8 +198,12 @@ async fn a_caller_without_an_agent_or_a_permission_starts_nothing() {
     let client = world.runner(&runs, "alice").await;
     let refused = client.call("start_run", r#"{"harness": "nothing", "task": "x"}"#).await;
     assert_eq!(refused, "[the user has not allowed it. The user can run `relay-mesh runs allow`.]");
-    let service =
-        Service { mesh: Arc::clone(&world.mesh), runs: Some(Arc::clone(&runs) as Arc<dyn RunHost>), spawns: None };
+    let service = Service {
+        mesh: Arc::clone(&world.mesh),
+        runs: Some(Arc::clone(&runs) as Arc<dyn RunHost>),
+        spawns: None,
+        threads: None,
+    };
     let stranger = world.client_of_service(service, ClientProcess::default(), both()).await;
     let refused = stranger.call("start_run", r#"{"harness": "codex", "task": "x"}"#).await;
     assert!(refused.starts_with("[you have not registered"), "{refused}");
@@ -206,25 +214,41 @@ async fn a_caller_without_an_agent_or_a_permission_starts_nothing() {
 }
 
 /// One line to the server and what it says until an answer or a notification has this text.
-struct Lines(
+pub(super) struct Lines(
     tokio::io::BufReader<tokio::io::ReadHalf<tokio::io::DuplexStream>>,
     tokio::io::WriteHalf<tokio::io::DuplexStream>,
 );
 
 impl Lines {
-    async fn write(&mut self, message: &Value) {
+    /// A client of a service that has joined as `alice`.
+    pub(super) async fn to(service: Service, profile: Profile, capabilities: Value) -> Lines {
+        let (near, far) = tokio::io::duplex(super::PIPE);
+        let stop = tokio_util::sync::CancellationToken::new();
+        let serving = crate::serve_on(service, ClientProcess::default(), profile, tokio::io::split(far), stop);
+        tokio::spawn(serving);
+        let (read, write) = tokio::io::split(near);
+        let mut lines = Lines(tokio::io::BufReader::new(read), write);
+        let client = json!({"name": "lines", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client});
+        lines.ask(1, "initialize", hello).await;
+        lines.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+        lines.ask(2, "tools/call", json!({"name": "register_agent", "arguments": {"name": "alice"}})).await;
+        lines
+    }
+
+    pub(super) async fn write(&mut self, message: &Value) {
         use tokio::io::AsyncWriteExt as _;
         self.1.write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
     }
 
-    async fn read(&mut self) -> Value {
+    pub(super) async fn read(&mut self) -> Value {
         use tokio::io::AsyncBufReadExt as _;
         let mut line = String::new();
         self.0.read_line(&mut line).await.expect("the server writes");
         serde_json::from_str(&line).expect("JSON")
     }
 
-    async fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
+    pub(super) async fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.write(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         loop {
             let answer = self.read().await;
@@ -237,20 +261,13 @@ impl Lines {
 
 impl World {
     async fn lines(&self, runs: &Arc<FakeRuns>, capabilities: Value) -> Lines {
-        let service =
-            Service { mesh: Arc::clone(&self.mesh), runs: Some(Arc::clone(runs) as Arc<dyn RunHost>), spawns: None };
-        let (near, far) = tokio::io::duplex(super::PIPE);
-        let stop = tokio_util::sync::CancellationToken::new();
-        let serving = crate::serve_on(service, ClientProcess::default(), both(), tokio::io::split(far), stop);
-        tokio::spawn(serving);
-        let (read, write) = tokio::io::split(near);
-        let mut lines = Lines(tokio::io::BufReader::new(read), write);
-        let client = json!({"name": "lines", "version": "1"});
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client});
-        lines.ask(1, "initialize", hello).await;
-        lines.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
-        lines.ask(2, "tools/call", json!({"name": "register_agent", "arguments": {"name": "alice"}})).await;
-        lines
+        let service = Service {
+            mesh: Arc::clone(&self.mesh),
+            runs: Some(Arc::clone(runs) as Arc<dyn RunHost>),
+            spawns: None,
+            threads: None,
+        };
+        Lines::to(service, both(), capabilities).await
     }
 }
 

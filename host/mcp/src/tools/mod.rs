@@ -3,11 +3,15 @@
 //! To add one, write its file with an implementation of [`Tool`], and add its `mod` line and its line in
 //! [`tools`] here. If a view of the crate `view` fits, that is its output, and `text.rs` has its text.
 
+mod ask_agent;
 mod ask_user;
+mod atm;
 mod bind_session;
 mod broadcast;
 mod channels;
 mod checkout;
+mod codex;
+mod codex_threads;
 mod command_status;
 mod fetch_messages;
 mod find_agents;
@@ -15,6 +19,7 @@ mod finish_command;
 mod list_agents;
 mod list_reservations;
 mod message_status;
+mod pending;
 mod register_agent;
 mod release_agent;
 mod release_paths;
@@ -29,6 +34,7 @@ mod spawn_agent;
 mod start_run;
 mod stop_run;
 mod take_command;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +57,7 @@ use crate::run_host::RunHost;
 use crate::schema;
 use crate::spawn_host::SpawnHost;
 use crate::text::Text;
+use crate::thread_host::ThreadHost;
 use crate::tool_error::ToolError;
 pub(crate) use fetch_messages::WaitControl;
 
@@ -102,6 +109,8 @@ pub(crate) struct ToolCall {
     pub(crate) runs: Option<Arc<dyn RunHost>>,
     /// What starts agents, if this server does.
     pub(crate) spawns: Option<Arc<dyn SpawnHost>>,
+    /// What talks with other agents, if this server does.
+    pub(crate) threads: Option<Arc<dyn ThreadHost>>,
     /// Answers with mail that have not arrived yet.
     pub(crate) mail: MailOnItsWay,
 }
@@ -226,6 +235,26 @@ pub(crate) fn tools(profile: Profile, keyed: KeyArgument) -> BTreeMap<&'static s
     }
     if profile.shows(Group::Channels) {
         tools.extend([entry::<channels::Channels>(keyed)]);
+    }
+    if profile.shows(Group::Codex) {
+        tools.extend([
+            entry::<codex::Codex>(keyed),
+            entry::<codex::CodexReply>(keyed),
+            entry::<codex_threads::CodexThreads>(keyed),
+            entry::<codex_threads::CodexStatus>(keyed),
+            entry::<pending::RelayPending>(keyed),
+        ]);
+    }
+    if profile.shows(Group::Subagents) {
+        tools.extend([entry::<ask_agent::AskAgent>(keyed), entry::<ask_agent::AskAgentReply>(keyed)]);
+    }
+    if profile.shows(Group::Atm) {
+        tools.extend([
+            entry::<atm::AtmSend>(keyed),
+            entry::<atm::AtmRead>(keyed),
+            entry::<atm::AtmBroadcast>(keyed),
+            entry::<atm::AtmPendingCount>(keyed),
+        ]);
     }
     if profile.shows(Group::Runners) {
         tools.extend([

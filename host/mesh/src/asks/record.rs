@@ -257,6 +257,11 @@ pub enum AskOutcome {
 }
 
 impl Ask {
+    /// Whether what follows from its answer has been done.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
     /// Its status at a time.
     pub fn status(&self, now: Instant) -> AskStatus {
         match &self.stage {

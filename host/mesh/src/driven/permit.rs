@@ -167,7 +167,11 @@ pub fn is_allowed(
     let agent = asker.agent()?;
     allowed_to(Starts::Agents, &agent, (harness, reach), allowed)?;
     let by_it = |record: &&DrivenRecord| {
-        record.by.as_ref() == Some(&agent) && record.harness == harness && now.since(record.started) < DAY
+        record.by.as_ref() == Some(&agent)
+            && record.harness == harness
+            && now.since(record.started) < DAY
+            // Going on with a thread begins no further one.
+            && record.tool.as_ref().is_none_or(|tool| tool.continues.is_none())
     };
     within_budget(Starts::Agents, &agent, harness, records.iter().filter(by_it).count(), allowed)
 }

@@ -14,6 +14,7 @@ use crate::names::{AgentName, InvalidMessageId, MessageId};
 use crate::ports::driver::{DrivenAgent, Tokens};
 use crate::ports::machine::{Instant, Process};
 use crate::runs::Workplace;
+use crate::tool_threads::ToolThread;
 
 /// A driven agent's id: a ULID, so that ids sort by the time of their start. A name may be used again after its agent has
 /// ended; an id never is.
@@ -165,6 +166,9 @@ pub struct DrivenRecord {
     /// What it said last.
     #[serde(default)]
     pub last_words: Option<String>,
+    /// What it has as a thread of a tool, if it is one: then its mail begins no turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolThread>,
     /// The spawner was told what its first turn came to.
     #[serde(default)]
     pub reported: bool,

@@ -155,6 +155,16 @@ impl Mesh {
         kind: RequestKind,
         by: Option<&AgentName>,
     ) -> Result<(DrivenRecord, Request), RequestError> {
+        self.ask_driven_with(name, (kind, None), by).await
+    }
+
+    /// The same, with a word on how things stand for its turn.
+    pub async fn ask_driven_with(
+        &self,
+        name: &str,
+        (kind, context): (RequestKind, Option<String>),
+        by: Option<&AgentName>,
+    ) -> Result<(DrivenRecord, Request), RequestError> {
         if let RequestKind::Prompt { text } | RequestKind::Steer { text } = &kind {
             match text.len() {
                 _ if text.trim().is_empty() => return Err(RequestError::Empty),
@@ -164,7 +174,7 @@ impl Mesh {
         }
         let record = self.driven_named(name).await?;
         let at = self.core.machine.now();
-        let request = Request { id: self.new_uuid(), kind, by: by.cloned(), at, may_repeat: false };
+        let request = Request { id: self.new_uuid(), kind, by: by.cloned(), at, context, may_repeat: false };
         let mut full = false;
         let changed = self
             .change_driven(record.id, |record| {

@@ -24,6 +24,9 @@ pub struct Request {
     pub by: Option<AgentName>,
     /// When it was asked.
     pub at: Instant,
+    /// How things stand, for its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
     /// Its text went out before, and nobody knows whether it was shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_repeat: bool,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::record::DrivenId;
 use crate::names::AgentName;
 use crate::ports::runner::Reach;
+use crate::tool_threads::ThreadWish;
 
 /// An agent that is to be started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +45,9 @@ pub struct WantedAgent {
     /// How long it lives, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lives: Option<u64>,
+    /// What it has as a thread of a tool, if it is to be one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<Box<ThreadWish>>,
     /// The agent that wants it; none if the user does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AgentName>,
@@ -56,12 +60,13 @@ impl fmt::Display for WantedAgent {
     /// As the user is asked about it. Nothing of it is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let WantedAgent { harness, name, text, folder, worktree, reach, model, role, turns, tokens, lives, .. } = self;
+        let never_ask = if self.never_ask { ", and never asks" } else { "" };
         write!(f, "start an agent of {harness}")?;
         if let Some(name) = name {
             write!(f, " named {name}")?;
         }
         let place = if *worktree { "a worktree of " } else { "" };
-        write!(f, " with the reach `{}` in {place}{}", reach.as_str(), folder.display())?;
+        write!(f, " with the reach `{}` in {place}{}{never_ask}", reach.as_str(), folder.display())?;
         let minutes = lives.map(|lives| lives.div_ceil(60_000));
         let bounds = [
             model.as_ref().map(|model| format!("model {model}")),
@@ -74,6 +79,9 @@ impl fmt::Display for WantedAgent {
         }
         if let Some(role) = role {
             write!(f, "\nrole: {role}")?;
+        }
+        if let Some(thread) = &self.thread {
+            thread.fmt(f)?;
         }
         match text.trim() {
             "" => f.write_str("\nit waits for mail"),

@@ -44,6 +44,33 @@ pub struct DrivenAgent {
     /// Variables for its commands, if its program is not its own alone.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub environment: Vec<(String, String)>,
+    /// What only some harnesses take.
+    #[serde(default, skip_serializing_if = "Tailoring::is_none")]
+    pub tailoring: Tailoring,
+}
+
+/// What a session has of its own, where the harness takes that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tailoring {
+    /// How much the model thinks, in the harness's own word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<String>,
+    /// Instructions in the place of the harness's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+    /// The prompt by which a conversation that grows too long is summed up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<String>,
+    /// Settings of the harness, by its own names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<(String, Value)>,
+}
+
+impl Tailoring {
+    /// Whether nothing of it is there.
+    pub fn is_none(&self) -> bool {
+        *self == Tailoring::default()
+    }
 }
 
 /// What can be done over a connection.
@@ -66,6 +93,10 @@ pub struct DriverAbilities {
     pub once: bool,
     /// One connection carries many sessions at once.
     pub share: bool,
+    /// A prompt's context has a place of its own.
+    pub context: bool,
+    /// A session takes a [`Tailoring`].
+    pub tailor: bool,
 }
 
 /// How frames reach the program.
@@ -120,6 +151,9 @@ pub struct Prompt {
     pub text: String,
     /// A user's own words.
     pub by_user: bool,
+    /// The host's word on how things stand now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
 }
 
 /// How far a prompt is.

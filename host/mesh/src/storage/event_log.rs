@@ -45,13 +45,14 @@ impl Event {
 }
 
 /// Every kind of event that this version writes, in alphabetical order.
-pub const EVENT_KINDS: [&str; 35] = [
+pub const EVENT_KINDS: [&str; 36] = [
     "adopted",
     "agent-offline",
     "agent-online",
     "ask-answered",
     "ask-settled",
     "asked",
+    "audit",
     "command-done",
     "command-run",
     "command-taken",

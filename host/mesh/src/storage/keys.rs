@@ -4,6 +4,7 @@ use store::Key;
 
 use crate::driven::DrivenId;
 use crate::names::{AgentName, MessageId};
+use crate::ports::machine::Instant;
 use crate::reservations::repository::Repository;
 use crate::sessions::SessionRef;
 
@@ -203,6 +204,22 @@ pub(crate) fn driving_off() -> Key {
 /// Held by the process that drives them.
 pub(crate) fn driving() -> Key {
     constant("driving")
+}
+
+/// The threads of tools, by the day on which they began.
+pub(crate) fn threads() -> Key {
+    constant("threads")
+}
+
+/// Those that began on the day of this time.
+pub(crate) fn threads_of(began: Instant) -> Key {
+    const DAY: u64 = 24 * 3_600_000;
+    threads().child(&format!("{:06}", began.0 / DAY))
+}
+
+/// What a thread summed up.
+pub(crate) fn thread_summary(thread: &str) -> Key {
+    constant("thread-summaries").child(thread)
 }
 
 /// The agents that the user of this machine has paused.

@@ -7,7 +7,7 @@ use crate::allowances::{Allowance, Asker, Budget};
 use crate::driven::{DrivenEnd, DrivenError, DrivenLimits, DrivenRecord, LONGEST_REQUEST, MOST_REQUESTS};
 use crate::driven::{RequestError, RequestKind, SpawnAsker, SpawnBounds, Spent};
 use crate::driven::{is_allowed, may_ask, tree_over, within_root};
-use crate::ports::driver::{Approvals, DrivenAgent, Tokens};
+use crate::ports::driver::{Approvals, DrivenAgent, Tailoring, Tokens};
 use crate::ports::machine::{Instant, Machine as _};
 use crate::ports::runner::{Extensions, Reach};
 use crate::runs::Workplace;
@@ -16,7 +16,7 @@ use crate::{DryRun, RecordKind, Scope};
 const DAY: u64 = 24 * 3_600_000;
 
 impl World {
-    fn driven(&self, name: &str) -> DrivenRecord {
+    pub(super) fn driven(&self, name: &str) -> DrivenRecord {
         let id = self.mesh.new_driven_id();
         DrivenRecord {
             id,
@@ -37,6 +37,7 @@ impl World {
                 extensions: Extensions::Mesh,
                 id: self.mesh.new_uuid(),
                 environment: Vec::new(),
+                tailoring: Tailoring::default(),
             },
             about: String::new(),
             limits: DrivenLimits::default(),
@@ -57,6 +58,7 @@ impl World {
             reported: false,
             started: self.machine.now(),
             ended: None,
+            tool: None,
         }
     }
 

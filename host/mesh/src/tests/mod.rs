@@ -33,6 +33,7 @@ mod scheduler;
 mod screens;
 mod send;
 mod session_changes;
+mod tool_threads;
 mod turns;
 mod wakes;
 mod watches;

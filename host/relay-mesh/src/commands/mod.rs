@@ -9,6 +9,7 @@ pub(crate) mod asks;
 pub(crate) mod attach;
 pub(crate) mod channel;
 pub(crate) mod cmd;
+pub(crate) mod codex;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod detect_harness;

@@ -25,6 +25,8 @@ use crate::runs::for_clients::ClientRuns;
 use crate::server::record::lease;
 use crate::server::{ServerError, ServerRecord, token};
 use crate::signals::Stop;
+use crate::tool_threads::flags::ThreadFlags;
+use crate::tool_threads::{Resume, ToolThreads};
 
 /// How the server listens; `serve` and `up` take the same.
 #[derive(clap::Args, Clone, Debug)]
@@ -64,6 +66,8 @@ impl ServerFlags {
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) host: ServerFlags,
+    #[command(flatten)]
+    threads: ThreadFlags,
     /// Leave the terminal: what `up` starts
     #[arg(long, hide = true)]
     background: bool,
@@ -73,7 +77,7 @@ impl CommandSpec for Args {
     const THREADS: Threads = Threads::Many;
 
     fn settings(&self, common: Values) -> Values {
-        self.host.over(common)
+        Values { threads: self.threads.values(), ..self.host.over(common) }
     }
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
@@ -95,7 +99,7 @@ impl CommandSpec for Args {
             TokenUse::Required => (Some(own.clone()), format!("its token is in {}", token::path(dir).display())),
             TokenUse::Off => (None, "it asks for no token".to_owned()),
         };
-        let profile = context.settings.tools.value;
+        let profile = self.threads.profile(context.settings.tools.value);
         let (listen, origins) = (context.settings.listen.value, context.settings.origins.value.clone());
         let settings = HttpSettings { listen, token, identity: Some(own), origins, profile, ..HttpSettings::default() };
         let listener = Listener::bind(settings).await.map_err(ServerError::from)?;
@@ -122,7 +126,7 @@ impl CommandSpec for Args {
             context.printer.warn(&format!("there is no folder `{}` to take adapters from", folder.display()));
         }
         context.printer.say(NEXT_STEPS);
-        let outcome = serve(context, &open, listener, events, &mut asked).await;
+        let outcome = serve(context, &open, (listener, self.threads.resume()), events, &mut asked).await;
         record.remove(dir, open.machine.as_ref())?;
         outcome?;
         context.printer.say("stopped");
@@ -137,7 +141,7 @@ const NEXT_STEPS: &str = "next: `relay-mesh harnesses` shows what is here, `rela
 async fn serve(
     context: &Context,
     open: &Arc<Open>,
-    listener: Listener,
+    (listener, resume): (Listener, Option<Resume>),
     events: Option<Socket>,
     asked: &mut Stop,
 ) -> Result<(), ServerError> {
@@ -150,10 +154,12 @@ async fn serve(
     let driving = driven::host::keep_going(context, Arc::clone(open), stop.clone());
     let hooks = Carrier::start(context, Arc::clone(open));
     let runs = ClientRuns::new(context, Arc::clone(open));
+    let threads = ToolThreads::new(context, Arc::clone(open), resume);
     let service = mcp::Service {
         mesh: Arc::clone(&open.mesh),
         runs: Some(Arc::new(runs.clone())),
         spawns: Some(Arc::new(ClientAgents::new(context, Arc::clone(open)))),
+        threads: Some(Arc::new(threads.clone())),
     };
     let serving = listener.serve(service, stop.clone());
     tokio::pin!(serving);
@@ -168,6 +174,7 @@ async fn serve(
     };
     stop.cancel();
     runs.finish().await;
+    threads.finish().await;
     hooks.finish().await;
     // What it has not deleted yet is for the next run.
     cleaning.abort();

@@ -1,6 +1,7 @@
 //! Settings files: TOML, with errors that name the line. A key that this version does not know warns and does nothing:
 //! a teammate with a newer version may have written it, and what is known must hold all the same.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use toml::de::{DeTable, DeValue};
 use super::ConfigError;
 use super::nats::NatsValues;
 use super::store::{self, Differ, StoreAt};
+use super::threads::{CodexValues, RoleValues, ThreadValues};
 use super::values::{AutoCleanup, AutoReserve, Durable, TokenUse, Values, team};
 use super::wake::{Method, WakeValues};
 use crate::duration;
@@ -102,6 +104,7 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Found, ConfigEr
         auto_cleanup: retention.automatic.map(|on| if on { AutoCleanup::On } else { AutoCleanup::Off }),
         tools: file.tools.map(|tools| tools.0),
         wake: file.wake.unwrap_or_default().values(),
+        threads: ThreadValues { codex: file.codex.unwrap_or_default(), roles: file.roles.unwrap_or_default() },
     };
     Ok(Found { values: values.with_home(home).beneath(path.parent().unwrap_or(path)), warnings })
 }
@@ -174,6 +177,8 @@ struct File {
     retention: Option<Retention>,
     tools: Option<Tools>,
     wake: Option<Wake>,
+    codex: Option<CodexValues>,
+    roles: Option<BTreeMap<String, RoleValues>>,
     /// The repository's name on every machine. `git_checkout` reads it separately, for the repository that a command is
     /// about.
     #[serde(rename = "repository")]
@@ -317,7 +322,7 @@ impl<'de> Deserialize<'de> for Team {
 }
 
 /// In milliseconds; written as `10m` or `1h 30m`, or as a number of seconds.
-struct Duration(u64);
+pub(super) struct Duration(pub(super) u64);
 
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "a length of time: write it as in `10m` or `1h 30m`")]

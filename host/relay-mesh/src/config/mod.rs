@@ -9,10 +9,12 @@ mod file;
 mod mode;
 mod nats;
 mod store;
+mod threads;
 mod user_file;
 mod values;
 mod wake;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,7 @@ pub(crate) use event_hooks::{EventHooks, USUAL_TIMEOUT};
 pub(crate) use mode::{SettingsFile, set_edit_mode};
 pub(crate) use nats::{NatsOption, NatsValues};
 pub(crate) use store::{Servers, Shared, StoreAt};
+pub(crate) use threads::{CodexValues, ThreadSettings, ThreadValues};
 pub(crate) use values::{AutoCleanup, AutoReserve, Durable, TokenUse, Values, at_home, team};
 pub(crate) use wake::{Method, WakeValues};
 
@@ -120,6 +123,8 @@ pub(crate) struct Settings {
     pub(crate) expire_after: Setting<u64>,
     /// Whether ordinary commands start a cleanup once a day.
     pub(crate) auto_cleanup: Setting<AutoCleanup>,
+    /// The settings of threads of tools.
+    pub(crate) threads: ThreadSettings,
     /// The groups of tools that an MCP client sees.
     pub(crate) tools: Setting<mcp::Profile>,
     /// What the files say that this version does not know, as sentences.
@@ -250,6 +255,7 @@ impl Settings {
                 .map(|(_, flags)| flags.nats.clone())
                 .unwrap_or_default(),
             wake,
+            threads: ThreadSettings::of(layers.iter().map(|(origin, values)| (origin.clone(), values.threads.clone()))),
             tools: pick(layers, |values| values.tools, mcp::Profile::default()),
             agent: pick(layers, |values| values.agent.clone().map(Some), None),
             team: pick(layers, |values| values.team.clone().map(Some), None),
@@ -311,13 +317,13 @@ impl Settings {
     }
 
     /// Every setting as key, value and origin, spelled as in the settings files.
-    pub(crate) fn listed(&self) -> Vec<(&'static str, String, &Origin)> {
-        fn line<'a, T>(
+    pub(crate) fn listed(&self) -> Vec<(Cow<'static, str>, String, Origin)> {
+        fn line<T>(
             key: &'static str,
-            setting: &'a Setting<T>,
+            setting: &Setting<T>,
             say: impl Fn(&T) -> String,
-        ) -> (&'static str, String, &'a Origin) {
-            (key, say(&setting.value), &setting.origin)
+        ) -> (Cow<'static, str>, String, Origin) {
+            (key.into(), say(&setting.value), setting.origin.clone())
         }
         let duration = |milliseconds: &u64| {
             humantime::format_duration(std::time::Duration::from_millis(*milliseconds)).to_string()
@@ -351,6 +357,7 @@ impl Settings {
         lines.push(line("retention.expire-after", &self.expire_after, duration));
         lines.push(line("retention.automatic", &self.auto_cleanup, |auto| auto.as_str().to_owned()));
         lines.push(line("tools", &self.tools, mcp::Profile::to_string));
+        lines.extend(self.threads.listed());
         lines.extend(self.words.iter().map(|(key, word)| line(key, word, String::clone)));
         lines
     }

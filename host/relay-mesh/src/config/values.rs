@@ -11,6 +11,7 @@ use serde::Deserialize;
 use super::ConfigError;
 use super::nats::NatsValues;
 use super::store::{self, Differ, Shared, StoreAt};
+use super::threads::ThreadValues;
 use super::wake::WakeValues;
 use crate::environment::Environment;
 
@@ -119,6 +120,7 @@ pub(crate) struct Values {
     pub(crate) auto_cleanup: Option<AutoCleanup>,
     pub(crate) tools: Option<mcp::Profile>,
     pub(crate) wake: WakeValues,
+    pub(crate) threads: ThreadValues,
 }
 
 /// Expands a leading `~`: no shell does so in `files:~/mesh`.
@@ -137,6 +139,7 @@ impl Values {
             dir: self.dir.map(|dir| at_home(dir, home)),
             nats: self.nats.with_paths(|path| at_home(path, home)),
             wake: self.wake.with_paths(|path| at_home(path, home)),
+            threads: self.threads.with_paths(|path| at_home(path, home)),
             plugins: self.plugins.map(|plugins| plugins.into_iter().map(|plugin| at_home(plugin, home)).collect()),
             ..self
         }
@@ -149,6 +152,7 @@ impl Values {
             dir: self.dir.map(|dir| folder.join(dir)),
             nats: self.nats.with_paths(|path| folder.join(path)),
             wake: self.wake.with_paths(|path| folder.join(path)),
+            threads: self.threads.with_paths(|path| folder.join(path)),
             plugins: self.plugins.map(|plugins| plugins.into_iter().map(|plugin| folder.join(plugin)).collect()),
             ..self
         }
@@ -171,8 +175,9 @@ impl Values {
             ("background", self.background.is_some()),
             ("retention", self.keep.is_some() || self.expire_after.is_some() || self.auto_cleanup.is_some()),
         ];
-        match personal.into_iter().find(|(_, set)| *set) {
-            Some((key, _)) => Err(ConfigError::NotTheProjects { path: path.to_owned(), key }),
+        let key = personal.into_iter().find(|(_, set)| *set).map(|(key, _)| key);
+        match key.or_else(|| self.threads.not_the_projects(path)) {
+            Some(key) => Err(ConfigError::NotTheProjects { path: path.to_owned(), key }),
             None => Ok(()),
         }
     }
@@ -203,6 +208,7 @@ pub(super) fn of_environment(environment: &Environment) -> Result<Values, Config
         tools: parsed(environment, "RELAY_TOOLS", |text| {
             text.parse().map_err(|error: mcp::UnknownGroup| error.to_string())
         })?,
+        threads: ThreadValues::of_environment(environment)?,
         plugins: environment.get("RELAY_PLUGINS").map(|text| std::env::split_paths(text).collect()),
         ..Values::default()
     })

@@ -276,6 +276,9 @@ impl Driving {
             return self.spent(&over.to_string(), at_once).await;
         }
         self.take_interrupts().await?;
+        if self.leave_tool().await? == Step::Over {
+            return Ok(Step::Over);
+        }
         if self.take_dismissal().await? == Step::Over {
             return Ok(Step::Over);
         }
@@ -312,6 +315,9 @@ impl Driving {
         if self.record.requests.iter().any(has_text) {
             return Ok(true);
         }
+        if self.record.tool.is_some() {
+            return Ok(false);
+        }
         let ask = Fetch { limit: 1, peek: true, interrupting: Some(Activity::Idle), ..Fetch::default() };
         Ok(!self.host.open.mesh.fetch(&self.name, &ask).await?.messages.is_empty())
     }
@@ -321,6 +327,7 @@ impl Driving {
         let ask = |activity| Some(Fetch { interrupting: Some(activity), ..Fetch::default() });
         let able = self.linked.as_ref().map(|linked| linked.handle.able);
         match (&self.turn, able) {
+            _ if self.record.tool.is_some() => None,
             _ if self.paused || self.is_resting() || self.dismissing.is_some() || !self.accounting.is_empty() => None,
             (None, _) => ask(Activity::Idle),
             (Some(turn), Some(able)) if turn.started && able.steer && self.questions.is_empty() => ask(Activity::Busy),
@@ -336,6 +343,7 @@ impl Driving {
         by(self.rest.until.filter(|until| *until > Instant::now()));
         by(self.interrupting.as_ref().map(|(_, until)| *until));
         by(self.dismissing.as_ref().map(|dismissal| dismissal.until));
+        by(self.leaves_tool_at());
         by(self
             .record
             .limits

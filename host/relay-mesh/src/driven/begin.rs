@@ -16,8 +16,8 @@ use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::Extensions;
 use mesh::runs::{RunId, Workplace, agent_label};
 
-use super::DrivenFolder;
 use super::agent::{profile, session_of};
+use super::{DrivenFolder, thread};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure, adapters};
@@ -85,24 +85,34 @@ async fn set_up(
     let label = harness.about().harness.clone();
     let failed = |error: HarnessError| adapters::failed(&label, error);
     let driver = harness.driver().map_err(failed)?;
-    let name = free_name(open, wanted.name.as_ref(), &label).await?;
+    let name = match &wanted.thread {
+        Some(thread) => thread::free_name(open, thread).await?,
+        None => free_name(open, wanted.name.as_ref(), &label).await?,
+    };
     let (workplace, cwd, mut notes) = workplace(context, wanted, folder, id).await?;
     *made = workplace.clone();
     let agent = DrivenAgent {
         name: name.to_string(),
         folder: cwd,
         model: wanted.model.clone(),
-        guidance: guidance(&name, wanted.by.as_ref(), wanted.role.as_deref()),
+        guidance: match &wanted.thread {
+            Some(thread) => thread::guidance(&name, wanted, thread),
+            None => guidance(&name, wanted.by.as_ref(), wanted.role.as_deref()),
+        },
         reach: wanted.reach,
         approvals: if wanted.never_ask { Approvals::Refuse } else { Approvals::Ask },
         extensions: Extensions::Mesh,
         id: open.mesh.new_uuid(),
         environment: Vec::new(),
+        tailoring: wanted.thread.as_ref().map(|thread| thread.tailoring.clone()).unwrap_or_default(),
     };
-    let offered = driver.connections(&agent, None, &folder.files()).await.map_err(failed)?;
+    let continues =
+        wanted.thread.as_ref().and_then(|thread| thread.continues.as_ref()).map(|(thread, ..)| thread.clone());
+    let offered = driver.connections(&agent, continues.as_deref(), &folder.files()).await.map_err(failed)?;
     let Some(connection) = offered.into_iter().next() else {
         return Err(failed(HarnessError::Unsupported("its adapter offers no way of driving it".to_owned())));
     };
+    thread::is_taken(&connection, &agent).map_err(failed)?;
     notes.extend(connection.launch.without.iter().map(|clause| format!("{label} has {clause}")));
     let now = open.machine.now();
     let (parent, root) = above(open, wanted.parent).await?;
@@ -113,6 +123,7 @@ async fn set_up(
         kind: RequestKind::Prompt { text: wanted.text.clone() },
         by: wanted.by.clone(),
         at: now,
+        context: wanted.thread.as_ref().and_then(|thread| thread::first_context(&name, wanted, thread)),
         may_repeat: false,
     });
     let record = DrivenRecord {
@@ -129,9 +140,13 @@ async fn set_up(
         limits: within_root(asked, root.as_ref()),
         spent: Spent::default(),
         below: BTreeMap::new(),
-        session: None,
+        session: continues,
         connection: Some(connection.name.clone()),
-        program: connection.launch.command.first().cloned(),
+        program: wanted
+            .thread
+            .as_ref()
+            .and_then(|thread| thread.program.clone())
+            .or_else(|| connection.launch.command.first().cloned()),
         environment: connection.launch.environment,
         mark: None,
         program_mark: None,
@@ -141,6 +156,7 @@ async fn set_up(
         requests: first.into_iter().collect(),
         outcomes: Vec::new(),
         last_words: None,
+        tool: wanted.thread.as_ref().map(|thread| thread::part(thread, now)),
         reported: false,
         started: now,
         ended: None,
@@ -198,7 +214,7 @@ pub(super) async fn free_name(
     Err(CommandError::usage("every name for it is taken", "give it one by `--name NAME`"))
 }
 
-fn taken(name: &AgentName) -> CommandError {
+pub(super) fn taken(name: &AgentName) -> CommandError {
     Failure {
         what: format!("the name `{name}` belongs to an agent that is here"),
         hint: Some("give it another by `--name NAME`; `relay-mesh agents` shows who is here".to_owned()),
@@ -265,7 +281,7 @@ async fn has_session(open: &Open, id: DrivenId) -> Result<DrivenRecord, CommandE
 }
 
 /// Waits for something that only a process that drives the agents can bring about, and starts that process if none runs.
-pub(super) async fn while_driven<T>(
+pub(crate) async fn while_driven<T>(
     context: &Context,
     open: &Open,
     waiting: impl Future<Output = Result<T, CommandError>>,

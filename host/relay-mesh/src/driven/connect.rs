@@ -9,6 +9,7 @@ use mesh::driven::{GivenContent, after_another_session};
 use mesh::ports::driver::{Action, DriverConnection, Prompt};
 use mesh::ports::harness::HarnessError;
 use mesh::sessions::Activity;
+use mesh::tool_threads::ThreadStatus;
 use tokio::time::Instant;
 
 use super::agent::{Driving, Linked, Step};
@@ -32,6 +33,7 @@ impl Driving {
     pub(super) async fn connect(&mut self) -> Result<Step, CommandError> {
         match self.start().await {
             Ok(()) => Ok(Step::On),
+            Err(why) if self.record.tool.is_some() => self.not_to_be_had(&why).await,
             Err(why) => self.failed(&why).await,
         }
     }
@@ -167,6 +169,7 @@ impl Driving {
             self.session.id.clone_from(&session);
         }
         self.change(|record| record.session = Some(session.clone())).await?;
+        self.note_thread(ThreadStatus::Idle).await?;
         self.host.open.mesh.listens_for(&self.session).await?;
         self.does(Activity::Idle).await?;
         self.account().await
@@ -187,6 +190,7 @@ impl Driving {
                 id: given.prompt.clone(),
                 text: String::new(),
                 by_user: given.content == GivenContent::Request,
+                context: None,
             })
             .collect();
         self.accounting = prompts.iter().map(|prompt| prompt.id.clone()).collect();
@@ -213,6 +217,7 @@ impl Driving {
         }
         self.does(Activity::Idle).await?;
         match was_open {
+            true if self.record.tool.is_some() => self.tool_died(why).await,
             true => {
                 self.rest_for(FIRST_REST);
                 Ok(())
@@ -230,6 +235,9 @@ impl Driving {
 
     /// The program could not be had, or no session in it.
     pub(super) async fn failed(&mut self, why: &str) -> Result<Step, CommandError> {
+        if let Some(step) = self.tool_failed(why).await? {
+            return Ok(step);
+        }
         self.rest.failures += 1;
         let was_used = self.record.spent.turns > 0 || self.record.given.iter().any(|given| given.status.is_some());
         if self.record.session.is_some() && !was_used {
@@ -254,7 +262,7 @@ impl Driving {
 
     /// Gives a session up that cannot be continued. A new one is told what was said last; what was given and may have been
     /// shown comes again, marked so.
-    async fn begin_anew(&mut self, why: &str) -> Result<Step, CommandError> {
+    pub(super) async fn begin_anew(&mut self, why: &str) -> Result<Step, CommandError> {
         for given in self.record.given.clone() {
             let may_be_shown = given.status.is_some();
             self.back(&given, may_be_shown).await?;

@@ -19,6 +19,10 @@ use crate::runs::changes;
 const ENDS: Duration = Duration::from_secs(30);
 /// How long a summary may take.
 const SUMS_UP: Duration = Duration::from_secs(120);
+/// How long that of a thread of a tool may take, whose server waits for it.
+const TOOL_SUMS_UP: Duration = Duration::from_secs(10);
+/// What stands in the place of a summary that did not come.
+pub(super) const NO_SUMMARY: &str = "(no summary came in time)";
 /// What an agent is asked that is dismissed with a summary.
 const SUMMARY: &str = "relay-mesh: you are being dismissed. Sum up in a few sentences what you have done, what is left, \
     and what the next agent has to know. Use no tools.";
@@ -66,6 +70,7 @@ impl Driving {
         let git = changes::git(&self.host.context);
         changes::remove_if_clean(&git, &self.record.workplace).await;
         self.note(Happening::Ended { why: why.to_owned() });
+        self.thread_ends(summary.as_deref()).await?;
         let end = DrivenEnd { at: self.host.open.machine.now(), why: why.to_owned(), meant };
         let request = self.dismissing.take().map(|dismissal| dismissal.request);
         self.change(|record| {
@@ -126,11 +131,12 @@ impl Driving {
 
     /// The turn has stopped, or time is up.
     async fn go_on_dismissing(&mut self, is_late: bool) -> Result<Step, CommandError> {
+        let sums_up = if self.record.tool.is_some() { TOOL_SUMS_UP } else { SUMS_UP };
         let Some(dismissal) = &mut self.dismissing else { return Ok(Step::On) };
         match dismissal.summary.clone() {
             Summary::Wanted if !is_late => {
                 if self.linked.is_none() {
-                    dismissal.until = Instant::now() + SUMS_UP;
+                    dismissal.until = Instant::now() + sums_up;
                     return self.connect().await;
                 }
                 if !self.is_open() || !self.is_idle() {
@@ -138,16 +144,14 @@ impl Driving {
                 }
                 if let Some(dismissal) = &mut self.dismissing {
                     dismissal.summary = Summary::Asked;
-                    dismissal.until = Instant::now() + SUMS_UP;
+                    dismissal.until = Instant::now() + sums_up;
                 }
                 self.give_own(SUMMARY).await?;
                 Ok(Step::On)
             }
             Summary::Asked if !is_late => Ok(Step::On),
             Summary::Done(words) => self.end("it was dismissed", true, words).await,
-            Summary::Wanted | Summary::Asked => {
-                self.end("it was dismissed", true, Some("(no summary came in time)".to_owned())).await
-            }
+            Summary::Wanted | Summary::Asked => self.end("it was dismissed", true, Some(NO_SUMMARY.to_owned())).await,
             Summary::None => self.end("it was dismissed", true, None).await,
         }
     }

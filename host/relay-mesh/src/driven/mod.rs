@@ -22,6 +22,8 @@ pub(crate) mod permission;
 mod program;
 mod prompts;
 mod questions;
+mod thread;
+mod tool;
 pub(crate) mod transcript;
 mod turns;
 mod words;

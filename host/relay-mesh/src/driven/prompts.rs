@@ -9,6 +9,7 @@ use mesh::ports::driver::{Action, Prompt, PromptStatus};
 use mesh::ports::harness::HarnessError;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::Activity;
+use mesh::tool_threads::ThreadStatus;
 use tokio::time::Instant;
 
 use super::agent::{Driving, RunningTurn};
@@ -58,18 +59,23 @@ impl Driving {
             self.host.open.mesh.user_spoke(&self.name).await?;
         }
         self.note(Happening::Told { from: request.by.as_ref().map(ToString::to_string), text: text.clone() });
-        let prompt = Prompt { id: request.id.clone(), text, by_user };
+        let context = request.context.clone();
+        let prompt = self.with_context(Prompt { id: request.id.clone(), text, by_user, context });
+        self.note_thread(ThreadStatus::Active).await?;
         self.give(prompt, GivenContent::Request, how, Vec::new()).await
     }
 
     async fn give_mail(&mut self, activity: Activity, how: How) -> Result<(), CommandError> {
+        if self.record.tool.is_some() {
+            return Ok(());
+        }
         let Some(route) = self.linked.as_ref().map(super::agent::Linked::route) else { return Ok(()) };
         let Some(mail) = self.host.open.mesh.take_turn_mail((&self.name, self.record.id), activity).await? else {
             return Ok(());
         };
         let ids = mail.lease.messages.clone();
         let content = GivenContent::Mail { messages: ids.clone(), lease: mail.lease.id().to_owned() };
-        let prompt = Prompt { id: self.host.open.mesh.new_uuid(), text: mail.text, by_user: false };
+        let prompt = Prompt { id: self.host.open.mesh.new_uuid(), text: mail.text, by_user: false, context: None };
         self.note(Happening::Told { from: Some(mail.from.to_string()), text: prompt.text.clone() });
         let begun_by = ids.iter().map(|id| (*id, mail.from.clone())).collect();
         self.leases.insert(prompt.id.clone(), mail.lease.clone());
@@ -81,7 +87,7 @@ impl Driving {
 
     /// Gives a text of the host's own.
     pub(super) async fn give_own(&mut self, text: &str) -> Result<(), CommandError> {
-        let prompt = Prompt { id: self.host.open.mesh.new_uuid(), text: text.to_owned(), by_user: true };
+        let prompt = Prompt { id: self.host.open.mesh.new_uuid(), text: text.to_owned(), by_user: true, context: None };
         self.give(prompt, GivenContent::Own, How::Begins, Vec::new()).await
     }
 
@@ -227,6 +233,9 @@ impl Driving {
                 return Ok(());
             }
             // The session could not be begun, or continued.
+            if self.record.tool.is_some() && !matches!(error, HarnessError::NotFound(_)) {
+                return self.not_to_be_had(&error.to_string()).await.map(|_| ());
+            }
             let why = error.to_string();
             return self.gone_at_opening(&why).await;
         };

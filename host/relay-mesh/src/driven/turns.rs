@@ -4,7 +4,9 @@ use mesh::driven::{Given, GivenContent, Turn};
 use mesh::messages::{Draft, shortened};
 use mesh::names::{AgentName, MessageId};
 use mesh::ports::driver::{Tokens, TurnEnd};
+use mesh::ports::machine::Machine as _;
 use mesh::sessions::Activity;
+use mesh::tool_threads::ThreadStatus;
 use store::Position;
 
 use super::agent::{Driving, RunningTurn};
@@ -39,7 +41,9 @@ impl Driving {
         let last = running.turn.last_words().map(str::to_owned);
         let stopped = self.interrupting.take().map(|(requests, _)| requests).unwrap_or_default();
         let prompts = running.turn.prompts.clone();
+        let now = self.host.open.machine.now();
         self.change(|record| {
+            record.answered(&prompts, &end, last.as_deref(), now);
             record.spent.turns += 1;
             record.given.retain(|given| !(prompts.contains(&given.prompt) && given.status.is_some()));
             if last.is_some() {
@@ -55,6 +59,10 @@ impl Driving {
         if let Some(Dismissal { summary: summary @ Summary::Asked, .. }) = &mut self.dismissing {
             *summary = Summary::Done(last);
             return Ok(());
+        }
+        if self.record.tool.is_some() {
+            // What it said is its caller's.
+            return self.note_thread(ThreadStatus::Idle).await;
         }
         let words = match &end {
             TurnEnd::Completed => last,

@@ -26,6 +26,7 @@ pub(crate) mod sarif;
 pub(crate) mod server;
 pub(crate) mod settings;
 pub(crate) mod size;
+pub(crate) mod threads;
 pub(crate) mod wake;
 pub(crate) mod wake_table;
 

@@ -1,5 +1,7 @@
 //! `relay-mesh config`.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use crate::config::Settings;
@@ -9,7 +11,7 @@ use crate::render::{Show, table};
 #[derive(Debug, Serialize)]
 pub(crate) struct SettingShape {
     /// The key with its table, as in the settings files: `http.listen`.
-    pub(crate) key: &'static str,
+    pub(crate) key: Cow<'static, str>,
     /// The value; empty if unset.
     pub(crate) value: String,
     /// `command line`, `environment`, the path of a file, or `default`.
@@ -35,7 +37,7 @@ impl From<&Settings> for ConfigShape {
 
 impl Show for ConfigShape {
     fn text(&self) -> String {
-        let row = |setting: &SettingShape| vec![setting.key.to_owned(), setting.value.clone(), setting.origin.clone()];
+        let row = |setting: &SettingShape| vec![setting.key.to_string(), setting.value.clone(), setting.origin.clone()];
         table(&["SETTING", "VALUE", "FROM"], &self.settings.iter().map(row).collect::<Vec<_>>())
     }
 }

@@ -8,7 +8,12 @@ use crate::ClaudeCode;
 const SESSION: &str = "5d20a1b2-0000-4000-8000-00000000000a";
 
 fn prompt(number: u32, text: &str) -> Prompt {
-    Prompt { id: format!("5d20a1b2-0000-4000-8000-00000000000{number}"), text: text.to_owned(), by_user: true }
+    Prompt {
+        id: format!("5d20a1b2-0000-4000-8000-00000000000{number}"),
+        text: text.to_owned(),
+        by_user: true,
+        context: None,
+    }
 }
 
 fn reply(answer: Answer) -> Action {

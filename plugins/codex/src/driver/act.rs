@@ -10,6 +10,8 @@ use super::{Link, Purpose, thread};
 const TURNS: u32 = 100;
 /// The most prompts of a thread that are waited for.
 const MOST_GIVEN: usize = 32;
+/// The name under which a turn's context stands before the model.
+const CONTEXT: &str = "relay-mesh";
 
 impl Link {
     pub(super) fn act(&mut self, action: Action, out: &mut Outbox) -> Result<(), Error> {
@@ -51,7 +53,10 @@ impl Link {
     fn give(&mut self, id: &str, prompt: &Prompt, out: &mut Outbox) {
         self.remember_given(id, prompt);
         let purpose = Purpose::Prompt(id.to_owned(), prompt.id.clone());
-        let asked = json!({"threadId": id, "input": input(prompt), "clientUserMessageId": prompt.id});
+        let mut asked = json!({"threadId": id, "input": input(prompt), "clientUserMessageId": prompt.id});
+        if let Some(context) = &prompt.context {
+            asked["additionalContext"] = json!({CONTEXT: {"kind": "application", "value": context}});
+        }
         self.requests.ask(out, "turn/start", asked, purpose);
     }
 

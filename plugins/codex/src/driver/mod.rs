@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::optional::driver::rpc::{Requests, RpcError};
 use relay_mesh_sdk::optional::driver::{
-    Abilities, Action, Agent, Connection, Driver, Exchange, Memory as _, Outbox, PromptStatus, StopSignal,
+    Action, Agent, Connection, Driver, Exchange, Memory as _, Outbox, PromptStatus, StopSignal,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -71,7 +71,7 @@ struct Thread {
 
 impl Driver for Codex {
     fn connections(agent: &Agent, _: Option<&str>) -> Result<Vec<Connection>, Error> {
-        let able = Abilities::STEER | Abilities::INTERRUPT | Abilities::ASK | Abilities::RESUME;
+        let able = thread::abilities();
         let connection = |name: &str, abilities: Abilities, stop: &[u32]| -> Result<Connection, Error> {
             let launch = thread::launch(name, agent)?;
             let start = stop.iter().fold(launch, |launch, grace| launch.stop(StopSignal::Terminate, *grace));

@@ -9,7 +9,12 @@ use crate::Codex;
 const THREAD: &str = "01a2104c-0000-7000-8000-000000000001";
 
 fn prompt(number: u32, text: &str) -> Prompt {
-    Prompt { id: format!("5d20a1b2-0000-4000-8000-00000000000{number}"), text: text.to_owned(), by_user: true }
+    Prompt {
+        id: format!("5d20a1b2-0000-4000-8000-00000000000{number}"),
+        text: text.to_owned(),
+        by_user: true,
+        context: None,
+    }
 }
 
 fn alone() -> Agent {

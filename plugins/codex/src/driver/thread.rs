@@ -1,13 +1,19 @@
 //! How an agent's thread is set up: what it may change, who is asked, and which servers it has.
 
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::optional::driver::{Agent, Approvals, Extensions, Launch, Reach};
+use relay_mesh_sdk::optional::driver::{Abilities, Agent, Approvals, Extensions, Launch, Reach};
 use serde_json::{Map, Value, json};
 
 use crate::runner::other_servers;
 
 /// After how many seconds a thread that nobody has open any more leaves the server.
 const UNLOADS_S: u32 = 3;
+
+/// What can be done over the app server.
+pub(super) fn abilities() -> Abilities {
+    let turns = Abilities::STEER | Abilities::INTERRUPT | Abilities::ASK | Abilities::RESUME;
+    turns | Abilities::CONTEXT | Abilities::TAILOR
+}
 
 /// The server's command line. Hooks and plugins are switched off for the whole server: a thread cannot do that.
 pub(super) fn launch(name: &str, agent: &Agent) -> Result<Launch, Error> {
@@ -42,6 +48,17 @@ pub(super) fn parameters(agent: &Agent) -> Result<Value, Error> {
         });
         config.insert("sandbox_workspace_write".to_owned(), narrow);
     }
+    for (name, value) in &agent.settings {
+        let value: Value = serde_json::from_str(value)
+            .map_err(|error| Error::Failed(format!("the value of `{name}` is no JSON: {error}")))?;
+        config.insert(name.clone(), value);
+    }
+    if let Some(effort) = &agent.effort {
+        config.insert("model_reasoning_effort".to_owned(), json!(effort));
+    }
+    if let Some(prompt) = &agent.compaction {
+        config.insert("compact_prompt".to_owned(), json!(prompt));
+    }
     // Beside the variables that the user's settings give to commands.
     for (name, value) in &agent.environment {
         config.insert(format!("shell_environment_policy.set.{name}"), json!(value));
@@ -62,6 +79,9 @@ pub(super) fn parameters(agent: &Agent) -> Result<Value, Error> {
     });
     if let Some(model) = &agent.model {
         parameters["model"] = json!(model);
+    }
+    if let Some(base) = &agent.base {
+        parameters["baseInstructions"] = json!(base);
     }
     Ok(parameters)
 }

@@ -9,7 +9,7 @@ const SESSION: &str = "ses_1";
 
 fn prompt(number: u32, text: &str) -> Action {
     let id = format!("5d20a1b2-0000-4000-8000-00000000000{number}");
-    Action::Prompt((SESSION.to_owned(), Prompt { id, text: text.to_owned(), by_user: true }))
+    Action::Prompt((SESSION.to_owned(), Prompt { id, text: text.to_owned(), by_user: true, context: None }))
 }
 
 fn alone() -> Agent {

@@ -11,10 +11,15 @@ use crate::optional::launched;
 use crate::template::OwnInstallation;
 
 pub(super) fn agent(agent: &mesh_side::DrivenAgent, own: &OwnInstallation) -> guest::Agent {
+    let tailoring = &agent.tailoring;
     guest::Agent {
         name: agent.name.clone(),
         folder: agent.folder.to_string_lossy().into_owned(),
         model: agent.model.clone(),
+        effort: tailoring.effort.clone(),
+        base: tailoring.base.clone(),
+        compaction: tailoring.compaction.clone(),
+        settings: tailoring.settings.iter().map(|(name, value)| (name.clone(), value.to_string())).collect(),
         guidance: agent.guidance.clone(),
         reach: launched::reach(agent.reach),
         approvals: match agent.approvals {
@@ -48,7 +53,12 @@ pub(super) fn action(action: &mesh_side::Action, own: &OwnInstallation) -> guest
 }
 
 fn prompt(prompt: &mesh_side::Prompt) -> guest::Prompt {
-    guest::Prompt { id: prompt.id.clone(), text: prompt.text.clone(), by_user: prompt.by_user }
+    guest::Prompt {
+        id: prompt.id.clone(),
+        text: prompt.text.clone(),
+        by_user: prompt.by_user,
+        context: prompt.context.clone(),
+    }
 }
 
 fn answer(answer: &mesh_side::Answer) -> guest::Answer {
@@ -73,6 +83,8 @@ pub(super) fn abilities(able: guest::Abilities) -> mesh_side::DriverAbilities {
         join: has(guest::Abilities::JOIN),
         once: has(guest::Abilities::ONCE),
         share: has(guest::Abilities::SHARE),
+        context: has(guest::Abilities::CONTEXT),
+        tailor: has(guest::Abilities::TAILOR),
     }
 }
 

@@ -109,6 +109,7 @@ fn wanted(start: Start, context: &Context) -> Result<WantedAgent, CommandError> 
         turns: start.budget_turns,
         tokens: start.budget_tokens,
         lives: start.lives.map(|lives| u64::try_from(lives.as_millis()).unwrap_or(u64::MAX)),
+        thread: None,
         by: None,
         parent: None,
     })

@@ -196,7 +196,7 @@ fn is_value(root: &Path, path: &Path) -> bool {
 }
 
 /// The first segments of the keys of the store's values.
-const KEPT_IN_STORE: [&str; 19] = [
+const KEPT_IN_STORE: [&str; 21] = [
     "agents",
     "asks",
     "commands",
@@ -215,6 +215,8 @@ const KEPT_IN_STORE: [&str; 19] = [
     "sessions",
     "speakers",
     "stores",
+    "thread-summaries",
+    "threads",
     "work",
 ];
 

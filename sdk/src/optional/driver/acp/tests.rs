@@ -76,7 +76,7 @@ impl Conversation {
 }
 
 fn prompt(id: &str) -> Prompt {
-    Prompt { id: id.to_owned(), text: "do it".to_owned(), by_user: true }
+    Prompt { id: id.to_owned(), text: "do it".to_owned(), by_user: true, context: None }
 }
 
 const CHUNK: &str = r#"{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"done"}}"#;

@@ -1,0 +1,154 @@
+//! What is different about an agent that is a thread of a tool: it ends with the server by which its caller talks with
+//! it, rests when nobody has used it for a while, is not started anew when its program dies, and has a row in the
+//! registry from which it can be gone on with.
+
+use std::time::Duration;
+
+use mesh::driven::{DrivenRecord, RequestKind, after_another_session};
+use mesh::ports::driver::Prompt;
+use mesh::ports::machine::Machine as _;
+use mesh::tool_threads::ThreadStatus;
+use tokio::time::Instant;
+
+use super::agent::{Driving, Step};
+use super::ending::NO_SUMMARY;
+use super::transcript::Happening;
+use crate::errors::CommandError;
+
+/// How long a thread keeps its program between two calls, in milliseconds. It goes on without loss later.
+const RESTS_AFTER: u64 = 10 * 60_000;
+/// How often to look whether its server lives.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
+/// Why it ends.
+const UNUSED: &str = "nobody has used it for a while";
+const FORSAKEN: &str = "the server that it was started by has ended";
+
+impl Driving {
+    /// Ends a thread whose server has ended, or that nobody uses.
+    pub(super) async fn leave_tool(&mut self) -> Result<Step, CommandError> {
+        let Some(tool) = &self.record.tool else { return Ok(Step::On) };
+        let now = self.host.open.machine.now();
+        let asked_to_end = |record: &DrivenRecord| {
+            record.requests.iter().any(|request| matches!(request.kind, RequestKind::Dismiss { .. }))
+        };
+        if self.dismissing.is_some() || asked_to_end(&self.record) {
+            return Ok(Step::On);
+        }
+        let why = if tool.is_forsaken(|server| self.host.open.machine.life(server), now) {
+            FORSAKEN
+        } else if self.is_unused() && now.since(tool.last_active) > RESTS_AFTER {
+            UNUSED
+        } else {
+            return Ok(Step::On);
+        };
+        if self.turn.is_some() {
+            if self.interrupting.is_none() {
+                self.interrupt(Vec::new());
+            }
+            return Ok(Step::On);
+        }
+        let over = self.end(why, true, None).await?;
+        if let (FORSAKEN, Some(thread)) = (why, self.record.session.clone()) {
+            self.host.open.mesh.change_thread(&thread, |row| row.status = ThreadStatus::Interrupted).await?;
+        }
+        Ok(over)
+    }
+
+    /// Whether nothing runs and nothing waits.
+    fn is_unused(&self) -> bool {
+        self.turn.is_none() && self.record.requests.is_empty() && self.dismissing.is_none()
+    }
+
+    /// When to look next.
+    pub(super) fn leaves_tool_at(&self) -> Option<Instant> {
+        self.record.tool.is_some().then(|| Instant::now() + BETWEEN_LOOKS)
+    }
+
+    /// A prompt with its context in the place that the harness has for it, else before its text.
+    pub(super) fn with_context(&self, prompt: Prompt) -> Prompt {
+        let has_place = self.linked.as_ref().is_some_and(|linked| linked.handle.able.context);
+        match prompt.context {
+            Some(context) if !has_place => {
+                Prompt { text: format!("{context}\n\n{}", prompt.text), context: None, ..prompt }
+            }
+            context => Prompt { context, ..prompt },
+        }
+    }
+
+    /// Its program has died. The caller hears of it; nothing is started by itself.
+    pub(super) async fn tool_died(&mut self, why: &str) -> Result<(), CommandError> {
+        let waited_for = !self.record.requests.is_empty() || !self.record.given.is_empty();
+        self.end(why, false, None).await?;
+        let Some(thread) = self.record.session.clone().filter(|_| !waited_for) else { return Ok(()) };
+        // Nobody waits: it is told at the next call.
+        self.host.open.mesh.change_thread(&thread, |row| row.died = Some(why.to_owned())).await?;
+        Ok(())
+    }
+
+    /// A thread could not be begun or gone on with. One that its harness does not have any more begins anew, with what is
+    /// known of it; any other ends.
+    pub(super) async fn tool_failed(&mut self, why: &str) -> Result<Option<Step>, CommandError> {
+        let Some(tool) = self.record.tool.clone() else { return Ok(None) };
+        if self.record.session.is_none() {
+            return self.not_to_be_had(why).await.map(Some);
+        }
+        let words = tool.summary.clone().or_else(|| self.record.last_words.clone());
+        if words.is_none() {
+            tracing::warn!(agent = %self.name, "a thread begins anew, and no summary of it is kept");
+        }
+        let id = self.host.open.mesh.new_uuid();
+        self.change(|record| {
+            record.session = None;
+            record.agent.id.clone_from(&id);
+            record.agent.guidance = after_another_session(&record.agent.guidance, words.as_deref());
+        })
+        .await?;
+        self.note(Happening::Note {
+            text: format!("its thread cannot be gone on with, and it begins a new one: {why}"),
+        });
+        Ok(Some(Step::On))
+    }
+
+    /// Ends a thread whose program or session could not be had.
+    pub(super) async fn not_to_be_had(&mut self, why: &str) -> Result<Step, CommandError> {
+        self.end(&format!("it could not be had: {why}"), false, None).await
+    }
+
+    /// Writes its row in the registry.
+    pub(super) async fn note_thread(&mut self, status: ThreadStatus) -> Result<(), CommandError> {
+        if self.record.tool.is_none() {
+            return Ok(());
+        }
+        let now = self.host.open.machine.now();
+        self.change(|record| {
+            if let Some(tool) = &mut record.tool {
+                tool.last_active = now;
+            }
+        })
+        .await?;
+        Ok(self.host.open.mesh.note_thread(&self.record, status).await?)
+    }
+
+    /// The end of a thread, as its row tells it. One that was asked for a summary and gave none was interrupted.
+    pub(super) async fn thread_ends(&mut self, summary: Option<&str>) -> Result<(), CommandError> {
+        if self.record.tool.is_none() {
+            return Ok(());
+        }
+        let mesh = &self.host.open.mesh;
+        let unsummed = summary == Some(NO_SUMMARY);
+        let summary = summary.filter(|summary| *summary != NO_SUMMARY);
+        let was_used =
+            self.record.spent.turns > 0 || self.record.tool.as_ref().is_some_and(|tool| tool.continues.is_some());
+        let is_done = was_used && self.record.given.is_empty();
+        let status = match summary {
+            Some(_) => ThreadStatus::Closed,
+            None if is_done && !unsummed => ThreadStatus::Idle,
+            None => ThreadStatus::Interrupted,
+        };
+        mesh.note_thread(&self.record, status).await?;
+        if let (Some(thread), Some(summary)) = (&self.record.session, summary) {
+            mesh.keep_thread_summary(thread, summary).await?;
+        }
+        Ok(())
+    }
+}
