@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::optional::driver::rpc::{Requests, RpcError};
 use relay_mesh_sdk::optional::driver::{
-    Action, Agent, Connection, Driver, Exchange, Memory as _, Outbox, PromptStatus, StopSignal,
+    Abilities, Action, Agent, Connection, Driver, Exchange, Memory as _, Outbox, PromptStatus, StopSignal,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
