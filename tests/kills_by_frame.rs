@@ -3,7 +3,7 @@
 //!
 //! They take minutes: `make test-release` runs them.
 
-use test_support::{Script, Spawning, each_once_or_marked, isolated, send_with, wait_for, wait_or_show};
+use test_support::{Script, Spawning, each_once_or_marked, isolated, presence_of, send_with, wait_or_show};
 
 /// The most frames that a turn may have. It ends with the first turn that has fewer than are waited for.
 const MOST: usize = 60;
@@ -42,15 +42,9 @@ fn between_frames(harness: &'static str, every: usize) {
     let mut sent = Vec::new();
     let mut kills = 0;
     for at in (1..MOST).step_by(every) {
-        wait_for("it is driven", || {
-            scene.ok(&["spawn", "list"]);
-            scene.host().zip(scene.running())
-        });
-        let idle = || {
-            let agents = scene.ok(&["spawn", "list"]);
-            (agents["agents"][0]["state"] == "driven").then_some(())
-        };
-        wait_or_show("it is driven", idle, || scene.told());
+        scene.driven("helper");
+        let idle = || (presence_of(&scene.stage, "helper").as_deref() == Some("idle")).then_some(());
+        wait_or_show("it is idle", idle, || scene.told());
         let victims = Victims::ALL[kills % Victims::ALL.len()];
         let _before = std::fs::remove_file(gate("killed"));
         std::fs::write(gate("armed"), format!("{at} {}", victims.words(&scene))).expect("the folder is writable");

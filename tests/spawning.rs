@@ -227,10 +227,7 @@ fn no_prompt_is_lost_or_repeated_unmarked(harness: &'static str, victim: Victim)
     // OpenCode takes seconds to begin.
     let delays: &[u64] = if harness == "opencode" { &[0, 30, 300] } else { &[0, 4, 10, 20, 40, 80, 160, 320] };
     for (round, delay) in delays.iter().enumerate() {
-        wait_for("it is driven", || {
-            scene.ok(&["spawn", "list"]);
-            scene.host().zip(scene.running())
-        });
+        scene.driven("helper");
         let id = send_with(&scene.stage, "helper", &format!("task number {round}"), &["--from", "alice"]);
         std::thread::sleep(Duration::from_millis(*delay));
         scene.kill(victim);

@@ -208,6 +208,18 @@ impl Spawning {
         })
     }
 
+    /// The guard and the program of the only agent, which it may have to be told something to have.
+    pub fn driven(&self, name: &str) -> (u32, u32) {
+        self.ok(&["spawn", "list"]);
+        if self.running().is_none() {
+            self.ok(&["steer", name, "--next", "Are you there"]);
+        }
+        wait_for("it is driven", || {
+            self.ok(&["spawn", "list"]);
+            self.host().and(self.running())
+        })
+    }
+
     /// The process that drives them.
     pub fn host(&self) -> Option<u32> {
         let is_host = |line: &String| line.contains("spawn work");

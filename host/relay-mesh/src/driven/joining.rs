@@ -1,8 +1,10 @@
 //! A user joins the session of a driven agent in the harness's own terminal.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use mesh::driven::DrivenRecord;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::compose::Open;
 use crate::context::Context;
@@ -10,6 +12,9 @@ use crate::errors::{CommandError, Failure, adapters};
 use crate::exit::Exit;
 
 use super::{DrivenFolder, MARK, OUTBOX};
+
+/// How long the harness's terminal may take to end after it was closed.
+const LEAVES: Duration = Duration::from_secs(2);
 
 /// The command line that joins an agent's session, or why there is none.
 pub(crate) async fn command(
@@ -56,17 +61,51 @@ pub(crate) async fn join(context: &Context, record: &DrivenRecord, command: Vec<
         exit: Exit::Failure,
         source: Some(Box::new(source)),
     };
-    // Ctrl-C is the program's: it is in the same group, and decides what it means.
-    let _ignored = tokio::spawn(async {
-        if let Ok(mut interrupts) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()) {
-            while interrupts.recv().await.is_some() {}
+    let mut ends = Ends::listen().map_err(cannot)?;
+    let mut child = child.spawn().map_err(cannot)?;
+    let status = tokio::select! {
+        status = child.wait() => status.map_err(cannot)?,
+        () = ends.asked() => {
+            // The terminal that is closed tells it as well.
+            if tokio::time::timeout(LEAVES, child.wait()).await.is_err() {
+                child.kill().await.map_err(cannot)?;
+            }
+            return Ok(Exit::Success);
         }
-    });
-    let status = child.spawn().map_err(cannot)?.wait().await.map_err(cannot)?;
+    };
     if !status.success() {
         context.printer.say(&format!("`{program}` ended with {status}; the agent goes on"));
     }
     Ok(Exit::Success)
+}
+
+/// The signals of which this process must not die before its program: all but those that say how a user leaves. Ctrl-C is
+/// the program's, which is in the same group and decides what it means.
+struct Ends {
+    interrupts: Signal,
+    hang_ups: Signal,
+    terminations: Signal,
+}
+
+impl Ends {
+    fn listen() -> std::io::Result<Ends> {
+        Ok(Ends {
+            interrupts: signal(SignalKind::interrupt())?,
+            hang_ups: signal(SignalKind::hangup())?,
+            terminations: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Returns when the terminal is closed, or this process is asked to end.
+    async fn asked(&mut self) {
+        loop {
+            tokio::select! {
+                _ = self.interrupts.recv() => {}
+                _ = self.hang_ups.recv() => return,
+                _ = self.terminations.recv() => return,
+            }
+        }
+    }
 }
 
 fn is_of_the_terminal(name: &str) -> bool {
