@@ -60,6 +60,7 @@ pub use faults::{Counters, Fault};
 pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
 pub use host_functions::notices::OwnNotices;
 pub use installed::{InstalledAdapters, InstalledError};
+pub use manifest::USERS_COMMAND;
 pub use package::{Package, PackageError};
 pub use retention::LeftByAdapters;
 pub use roots::{RootError, hint_of_link};

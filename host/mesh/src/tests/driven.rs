@@ -44,6 +44,7 @@ impl World {
             session: None,
             connection: None,
             environment: Vec::new(),
+            command: Vec::new(),
             program: None,
             mark: None,
             driver: None,

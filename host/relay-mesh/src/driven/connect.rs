@@ -6,14 +6,17 @@ use std::time::Duration;
 use mesh::driven::{GivenContent, after_another_session};
 use mesh::ports::driver::{Action, DriverConnection, Prompt};
 use mesh::ports::harness::HarnessError;
+use mesh::ports::runner::Login;
 use mesh::sessions::Activity;
 use tokio::time::Instant;
 
 use super::agent::{Driving, Linked, Step};
+use super::exec::{self, EXEC};
 use super::link;
 use super::transcript::Happening;
 use super::{MARK, OUTBOX};
 use crate::errors::{CommandError, adapters};
+use crate::runs::runner_of;
 
 /// How long a harness may take to tell what became of its prompts.
 const ACCOUNTS: Duration = Duration::from_secs(30);
@@ -32,9 +35,12 @@ impl Driving {
     }
 
     async fn start(&mut self) -> Result<(), String> {
-        let connection = self.connection().await.map_err(|error| store::reasons(&error))?;
+        let connection = match self.record.connection.as_deref() {
+            Some(EXEC) => None,
+            Some(_) | None => Some(self.connection().await.map_err(|error| store::reasons(&error))?),
+        };
         let mark = self.host.open.mesh.new_driven_id().to_string();
-        let name = connection.name.clone();
+        let name = connection.as_ref().map_or(EXEC, |connection| &connection.name).to_owned();
         // Before anything runs: the next process ends what bears the mark.
         let noted = self.change(|record| {
             record.mark = Some(mark.clone());
@@ -42,7 +48,7 @@ impl Driving {
         });
         noted.await.map_err(|error| store::reasons(&error))?;
         let mut environment = self.record.environment.clone();
-        for (name, value) in &connection.launch.environment {
+        for (name, value) in connection.iter().flat_map(|connection| &connection.launch.environment) {
             if !environment.iter().any(|(known, _)| known == name) {
                 environment.push((name.clone(), value.clone()));
             }
@@ -51,12 +57,17 @@ impl Driving {
         environment.push((MARK.to_owned(), mark));
         environment.push((OUTBOX.to_owned(), self.folder.outbox().display().to_string()));
         environment.push(("RELAY_DIR".to_owned(), self.host.context.settings.dir.value.display().to_string()));
-        for (file, text) in &connection.launch.files {
+        for (file, text) in connection.iter().flat_map(|connection| &connection.launch.files) {
             std::fs::write(self.folder.files().join(file), text).map_err(|error| error.to_string())?;
         }
         let (harness, folder) = (self.harness.clone(), self.record.agent.folder.clone());
-        let handle = link::start(harness, connection, environment, folder, self.folder.of_link()).await;
-        let handle = handle.map_err(|error| store::reasons(&error))?;
+        let handle = match connection {
+            Some(connection) => {
+                let handle = link::start(harness, connection, environment, folder, self.folder.of_link()).await;
+                handle.map_err(|error| store::reasons(&error))?
+            }
+            None => exec::start(harness, environment, self.record.program.clone(), self.folder.clone()),
+        };
         let agent = self.record.agent.clone();
         let (action, resumes) = match &self.record.session {
             Some(session) => (Action::Resume(session.clone(), agent), true),
@@ -84,13 +95,17 @@ impl Driving {
         if let (Some(program), Some(first)) = (&self.record.program, connection.launch.command.first_mut()) {
             first.clone_from(program);
         }
+        if !self.record.command.is_empty() {
+            connection.launch.command.clone_from(&self.record.command);
+        }
         Ok(connection)
     }
 
     /// The session has begun, or is continued.
     pub(super) async fn opened(&mut self, session: String) -> Result<(), CommandError> {
         let Some(linked) = &mut self.linked else { return Ok(()) };
-        linked.session = Some(session.clone());
+        // A harness that is run for each prompt names its session in the first of them.
+        let goes_on = linked.session.replace(session.clone()).is_some();
         let resumed = linked.resumes;
         self.rest.failures = 0;
         self.rest.until = None;
@@ -101,6 +116,9 @@ impl Driving {
         }
         self.change(|record| record.session = Some(session.clone())).await?;
         self.host.open.mesh.listens_for(&self.session).await?;
+        if goes_on {
+            return self.does(Activity::Busy).await;
+        }
         self.does(Activity::Idle).await?;
         self.account().await
     }
@@ -169,12 +187,34 @@ impl Driving {
         if self.record.session.is_some() && self.rest.failures >= MOST_FAILURES {
             return self.begin_anew(why).await;
         }
+        if self.record.session.is_none() && self.rest.failures > 1 && self.falls_back(why).await? {
+            return Ok(Step::On);
+        }
         if self.rest.failures >= MOST_FAILURES || (self.record.session.is_none() && self.rest.failures > 1) {
             return self.end(&format!("it could not be had: {why}"), false, None).await;
         }
         self.note(Happening::Note { text: format!("it could not be had, and is tried again: {why}") });
         self.rest_for(FIRST_REST);
         Ok(Step::On)
+    }
+
+    /// Where no way of driving a harness is left, as with an old version of it, it is run for one prompt at a time, if it can
+    /// do that.
+    async fn falls_back(&mut self, why: &str) -> Result<bool, CommandError> {
+        if self.record.connection.as_deref() == Some(EXEC) {
+            return Ok(false);
+        }
+        let Ok(runner) = runner_of(self.harness.as_ref()) else { return Ok(false) };
+        // One that does not work, or in which nobody is signed in, would not work that way either.
+        if !runner.ready().await.is_ok_and(|ready| ready.login != Login::LoggedOut) {
+            return Ok(false);
+        }
+        self.rest.failures = 0;
+        self.change(|record| record.connection = Some(EXEC.to_owned())).await?;
+        let text = format!("it cannot be driven, so it is run for one prompt at a time: {why}");
+        self.note(Happening::Note { text });
+        self.rest_for(FIRST_REST);
+        Ok(true)
     }
 
     /// Gives a session up that cannot be continued. A new one is told what was said last; what was given and may have been
