@@ -2,7 +2,7 @@
 //! The namespaces are real.
 
 use serde_json::{Value, json};
-use test_support::{HttpClient, Program, Running, Stage, StdioClient, isolated, wait_for};
+use test_support::{HttpClient, NatsServer, Program, Running, Stage, StdioClient, isolated, wait_for};
 
 /// relay-mesh in a PID namespace of its own, which ends with the process that is started here.
 fn in_container(stage: &Stage, arguments: &[&str]) -> Program {
@@ -56,39 +56,50 @@ fn stage() -> Stage {
 
 #[test]
 fn agents_of_two_namespaces_see_each_other_and_take_nothing_of_each_other() {
+    isolated(|| see_each_other_and_take_nothing(&stage()));
+}
+
+/// The same machine and data folder, with what could be shared on a server.
+#[test]
+fn on_a_server_too_agents_of_two_namespaces_take_nothing_of_each_other() {
     isolated(|| {
+        let server = NatsServer::start();
         let stage = stage();
-        let mut alice = agent(stage.relay(&["mcp"]), &stage, "alice");
-        let mut bob = agent(in_container(&stage, &["mcp"]), &stage, "bob");
-        for (mesh, name) in
-            [(here(&stage), "alice"), (here(&stage), "bob"), (there(&stage), "alice"), (there(&stage), "bob")]
-        {
-            assert!(seen(&mesh, name).starts_with("idle: waits"), "{name}: {}", seen(&mesh, name));
-        }
-        // Mail goes both ways, and to nobody else who asks for the name.
-        for (from, to) in [(&mut alice, "bob"), (&mut bob, "alice")] {
-            let sent = from.call("send_message", json!({"to": [to], "body": format!("hello {to}")}));
-            assert!(!sent.failed, "{sent:?}");
-        }
-        let start =
-            |program: Program, log: &str| StdioClient::connected(program.start(&stage.folder.join(log)), "an editor");
-        for (mut other, name) in [
-            (start(in_container(&stage, &["mcp"]), "c.log"), "alice"),
-            (start(stage.relay(&["mcp"]), "d.log"), "bob"),
-            (start(in_sandbox(&stage, &["mcp"]), "e.log"), "alice"),
-        ] {
-            let joined = other.call("register_agent", json!({"name": name}));
-            assert_ne!(joined.structured["name"], name, "{joined:?}");
-            assert!(!joined.text.contains("reclaimed"), "{joined:?}");
-            assert!(!other.call("fetch_messages", json!({})).text.contains("hello"), "somebody else's mail");
-        }
-        for (client, name) in [(&mut alice, "alice"), (&mut bob, "bob")] {
-            assert!(client.call("fetch_messages", json!({})).text.contains(&format!("hello {name}")));
-        }
-        in_container(&stage, &["gc"]).succeed();
-        stage.relay_ok(&["gc"]);
-        assert!(seen(&here(&stage), "bob").starts_with("idle") && seen(&there(&stage), "alice").starts_with("idle"));
+        stage.configure(&format!("store = \"{}\"\n", server.url()));
+        see_each_other_and_take_nothing(&stage);
+        assert!(!stage.data.join("agents").exists(), "what could be shared lies on the server");
     });
+}
+
+fn see_each_other_and_take_nothing(stage: &Stage) {
+    let mut alice = agent(stage.relay(&["mcp"]), stage, "alice");
+    let mut bob = agent(in_container(stage, &["mcp"]), stage, "bob");
+    for (mesh, name) in [(here(stage), "alice"), (here(stage), "bob"), (there(stage), "alice"), (there(stage), "bob")] {
+        assert!(seen(&mesh, name).starts_with("idle: waits"), "{name}: {}", seen(&mesh, name));
+    }
+    // Mail goes both ways, and to nobody else who asks for the name.
+    for (from, to) in [(&mut alice, "bob"), (&mut bob, "alice")] {
+        let sent = from.call("send_message", json!({"to": [to], "body": format!("hello {to}")}));
+        assert!(!sent.failed, "{sent:?}");
+    }
+    let start =
+        |program: Program, log: &str| StdioClient::connected(program.start(&stage.folder.join(log)), "an editor");
+    for (mut other, name) in [
+        (start(in_container(stage, &["mcp"]), "c.log"), "alice"),
+        (start(stage.relay(&["mcp"]), "d.log"), "bob"),
+        (start(in_sandbox(stage, &["mcp"]), "e.log"), "alice"),
+    ] {
+        let joined = other.call("register_agent", json!({"name": name}));
+        assert_ne!(joined.structured["name"], name, "{joined:?}");
+        assert!(!joined.text.contains("reclaimed"), "{joined:?}");
+        assert!(!other.call("fetch_messages", json!({})).text.contains("hello"), "somebody else's mail");
+    }
+    for (client, name) in [(&mut alice, "alice"), (&mut bob, "bob")] {
+        assert!(client.call("fetch_messages", json!({})).text.contains(&format!("hello {name}")));
+    }
+    in_container(stage, &["gc"]).succeed();
+    stage.relay_ok(&["gc"]);
+    assert!(seen(&here(stage), "bob").starts_with("idle") && seen(&there(stage), "alice").starts_with("idle"));
 }
 
 #[test]

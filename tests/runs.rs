@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Answer, ClaudeCode, Codex, Gemini, Model, OpenCode, Outcome, Program, Running, Script, Stage, Terminal, isolated,
+    Answer, Behaviour, ClaudeCode, Model, Outcome, Program, RunScene, Running, Script, Stage, Terminal, isolated,
     wait_for,
 };
 
@@ -257,42 +257,6 @@ fn of_two_that_apply_one_run_at_once_one_does() {
 }
 
 #[test]
-fn what_a_killed_command_applied_half_way_is_taken_back() {
-    let stage = stage();
-    let result = json_of(&stage.run(&["run", "claude", "EDIT", "--reach", "edit", "--json"]));
-    let id = result["run"].as_str().expect("an id");
-    std::fs::write(stage.project.join("mine.txt"), "mine\n").expect("written");
-    // Git writes one of the two files; then it and the command are killed.
-    let kills = "#!/bin/sh\ncase \"$*\" in *--check*|*--numstat*) ;; *\" apply \"*) [ -e $HOME/kills ] && {\n\
-                 echo changed > README.md; kill -9 $PPID; kill -9 $$; };; esac\nexec /usr/bin/git \"$@\"\n";
-    stage.program("git", kills);
-    std::fs::write(stage.home.join("kills"), "").expect("written");
-    assert_eq!(stage.run(&["runs", "apply", id]).code, None, "it was killed");
-    assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
-    // What somebody has worked on since is theirs.
-    let mine = std::fs::File::options().write(true).open(stage.project.join("README.md")).expect("there");
-    let written = mine.metadata().and_then(|about| about.modified()).expect("its time");
-    mine.set_modified(written + std::time::Duration::from_secs(3_600)).expect("its time is changed");
-    std::fs::remove_file(stage.home.join("kills")).expect("there");
-    let left = stage.run(&["runs", "list"]);
-    assert!(left.stderr.contains("`README.md` was changed since, so it stays"), "{left:?}");
-    assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
-    stage.git(&["checkout", "-q", "README.md"]);
-
-    std::fs::write(stage.home.join("kills"), "").expect("written");
-    assert_eq!(stage.run(&["runs", "apply", id]).code, None, "it was killed");
-    std::fs::remove_file(stage.home.join("kills")).expect("there");
-    let listed = stage.run(&["runs", "list"]);
-    assert!(listed.stderr.contains("half-way; that was taken back"), "{listed:?}");
-    assert_eq!(stage.git_status(), "?? mine.txt\n", "what was there before, and nothing else");
-    stage.relay_ok(&["runs", "apply", id]);
-    assert_eq!(std::fs::read_to_string(stage.project.join("README.md")).expect("there"), "changed\n");
-    assert_eq!(std::fs::read_to_string(stage.project.join("new.txt")).expect("there"), "new\n");
-    assert!(!stage.run(&["runs", "list"]).stderr.contains("taken back"));
-    assert_eq!(std::fs::read_to_string(stage.project.join("new.txt")).expect("there"), "new\n");
-}
-
-#[test]
 fn a_disk_that_fills_up_while_events_are_written_loses_no_run() {
     isolated(|| {
         let stage = stage();
@@ -502,63 +466,64 @@ fn no_shell_of_a_harness_allows_runs() {
     });
 }
 
-#[test]
-fn b2_the_real_claude_code_answers() {
-    isolated(|| {
-        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-        let model = Model::start(Script::new().say("Say hello.", "Hello from the model."));
-        let claude = ClaudeCode::new(&stage, &model);
-        let outcome = claude.run(&["run", "--agent", "claude", "--prompt", "Say hello.", "--timeout", "60"]);
-        let result = json_of(&outcome);
-        assert_eq!(result["structured"]["response"], "Hello from the model.", "{outcome:?}");
-        assert_eq!((outcome.code, &result["ended"]), (Some(0), &json!("answered")));
-        assert!(result["session"].is_string() && result["usage"]["input_tokens"].is_u64(), "{result}");
-        nothing_is_left(&stage);
-    });
-}
-
-/// What `run --agent NAME` says of a real client on the stage's path, whose model says hello.
-fn b2_answers(stage: &Stage, agent: &str) {
-    let outcome = stage.run(&["run", "--agent", agent, "--prompt", "Say hello.", "--timeout", "60"]);
+/// What each run of the tests sees of the table in docs/runs.md: `run --agent NAME` of a real client, its limits, and a key
+/// that is refused.
+fn b2_answers(harness: &'static str, agent: &str) {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    let script = Script::new().say("Say hello.", "Hello from the model.");
+    let scene = RunScene::of(harness, "faults", stage, script);
+    let words = ["run", "--agent", agent, "--prompt", "Say hello.", "--timeout", "60"];
+    let outcome = scene.relay(&words).run();
     let result = json_of(&outcome);
     assert_eq!((outcome.code, &result["ended"]), (Some(0), &json!("answered")), "{outcome:?}");
     assert_eq!((&result["agent"], &result["structured"]["response"]), (&json!(agent), &json!("Hello from the model.")));
     assert!(result["session"].is_string() && result["usage"]["input_tokens"].is_u64(), "{result}");
-    nothing_is_left(stage);
+    scene.nothing_is_left();
+    scene.note("an answer", &result);
+    scene.stops_by();
+    scene.limits();
+    without_credentials(scene);
 }
 
-fn hello() -> (Stage, Model) {
-    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-    std::fs::create_dir_all(stage.programs()).expect("the home is writable");
-    (stage, Model::start(Script::new().say("Say hello.", "Hello from the model.")))
+/// A client in which nobody has signed in says so, at once or when its model's server refuses it.
+fn without_credentials(mut scene: RunScene) {
+    let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"];
+    scene.environment.retain(|(name, _)| !keys.contains(&name.as_str()));
+    for settings in [".claude", ".claude.json", ".codex", ".gemini"] {
+        let path = scene.stage.home.join(settings);
+        let _none = std::fs::remove_dir_all(&path).or_else(|_| std::fs::remove_file(&path));
+    }
+    // Codex and OpenCode ask the server without a key; it is at the scripted model's place.
+    let server = format!("http://127.0.0.1:{}/v1", scene.model.port);
+    let codex = scene.stage.home.join(".codex");
+    std::fs::create_dir(&codex).expect("the home is writable");
+    std::fs::write(codex.join("config.toml"), format!("openai_base_url = \"{server}\"\n")).expect("written");
+    let providers = scene.stage.folder.join("opencode-model.json");
+    if let Ok(text) = std::fs::read_to_string(&providers) {
+        let text = text.replace(",\"apiKey\":\"opens-nothing\"", "");
+        assert!(!text.contains("apiKey"), "{text}");
+        std::fs::write(&providers, text).expect("written");
+    }
+    let result = scene.case("without credentials", Some(Behaviour::Refuses(401)), "Begin", &[]);
+    assert_eq!(result["ended"], "login", "{result}");
+}
+
+#[test]
+fn b2_the_real_claude_code_answers() {
+    isolated(|| b2_answers("claude-code", "claude"));
 }
 
 #[test]
 fn b2_the_real_codex_answers() {
-    isolated(|| {
-        let (stage, model) = hello();
-        let codex = Codex::new(&stage, &model);
-        stage.client("codex", &stage.programs().join("codex"), codex.environment(), "");
-        b2_answers(&stage, "codex");
-    });
+    isolated(|| b2_answers("codex", "codex"));
 }
 
 #[test]
 fn b2_the_real_gemini_cli_answers() {
-    isolated(|| {
-        let (stage, model) = hello();
-        let gemini = Gemini::new(&stage, &model);
-        stage.client("gemini", &stage.programs().join("gemini"), gemini.environment(), "");
-        b2_answers(&stage, "gemini");
-    });
+    isolated(|| b2_answers("gemini-cli", "gemini"));
 }
 
 #[test]
 fn b2_the_real_opencode_answers() {
-    isolated(|| {
-        let (stage, model) = hello();
-        let opencode = OpenCode::new(&stage, &model);
-        stage.client("opencode", &OpenCode::program_path(), opencode.environment(), "");
-        b2_answers(&stage, "opencode");
-    });
+    isolated(|| b2_answers("opencode", "opencode"));
 }

@@ -55,6 +55,77 @@ fn what_cannot_be_started_is_refused_and_leaves_nothing() {
 }
 
 #[test]
+fn d5_a_message_of_another_agent_joins_a_turn_and_its_command_stops_one_if_the_user_allows_that() {
+    isolated(|| {
+        let sleeps = |_: &str| test_support::Answer::Call {
+            tool: "exec_command".to_owned(),
+            input: json!({"cmd": "tail -f /dev/null", "yield_time_ms": 200_000}),
+        };
+        let scene = codex(
+            Script::new()
+                .say("Say hello", "Hello.")
+                .answer_with("Go to sleep", sleeps)
+                .answer_with("Sleep again", sleeps)
+                .call("Sleep shortly", "exec_command", json!({"cmd": "sleep 3", "yield_time_ms": 200_000}))
+                .say("Wake up", "I am up.")
+                .otherwise(|_| test_support::Answer::Say("Done.".to_owned())),
+        );
+        scene.spawn("helper", &["Say hello", "--wait"]);
+        scene.stage.relay_ok(&["register", "lead"]);
+        let runs = || scene.ours().iter().any(|line| line.contains("tail -f /dev/null"));
+        let sleeps = |task: &str| {
+            scene.ok(&["steer", "helper", "--next", task]);
+            wait_or_show(task, || runs().then_some(()), || scene.told());
+        };
+        let order = || scene.relay(&["cmd", "helper", "/interrupt", "--from", "lead"]);
+        let newest = || scene.ok(&["cmd", "list", "--all"])["commands"].as_array().and_then(|all| all.last().cloned());
+        let is_over = || wait_or_show("its turn is stopped", || (!runs()).then_some(()), || scene.told());
+
+        // Nobody has allowed it: the turn goes on, and the command waits and says so.
+        sleeps("Go to sleep");
+        order();
+        let waits = || newest()?["waits"].as_str().map(str::to_owned);
+        let why = wait_or_show("it waits", waits, || scene.told());
+        assert!(why.contains("the user of `helper` has not allowed it") && runs(), "{why}");
+        scene.stage.relay_ok(&["cmd", "allow", "lead", "/interrupt", "--to", "helper"]);
+        is_over();
+        let done = || (newest()?["status"] == "done").then_some(());
+        wait_or_show("the command is done", done, || scene.told());
+
+        // Allowed, it is carried out at once; without a turn it has nothing to do, and says so.
+        sleeps("Sleep again");
+        order();
+        is_over();
+        let idle = || (presence_of(&scene.stage, "helper").as_deref() == Some("idle")).then_some(());
+        wait_or_show("it is idle", idle, || scene.told());
+        order();
+        let failed = || newest().filter(|one| one["status"] == "failed");
+        let failed = wait_or_show("the last one has failed", failed, || scene.told());
+        assert!(failed.to_string().contains("no turn runs"), "{failed}");
+
+        scene.ok(&["steer", "helper", "--next", "Sleep shortly"]);
+        let sleeps = || scene.ours().iter().any(|line| line.contains("sleep 3")).then_some(());
+        wait_or_show("it sleeps", sleeps, || scene.told());
+        send_with(&scene.stage, "helper", "Wake up", &["--from", "lead", "--priority", "urgent"]);
+        wait_or_show("it has read it", || scene.told().contains("I am up.").then_some(()), || scene.told());
+        let told = scene.told();
+        let turn = told.rsplit_once("Sleep shortly").and_then(|(_, since)| since.split_once("I am up."));
+        assert_eq!(turn.map(|(turn, _)| turn.matches("\"event\":\"turn-started\"").count()), Some(1), "{told}");
+
+        // D12, as far as it can be tried: a key that is refused costs the turn, and the next one goes on.
+        scene.model.behaves(Some(test_support::Behaviour::Refuses(401)));
+        scene.ok(&["steer", "helper", "--next", "Say more"]);
+        let failed = || scene.told().contains("\"failed\"").then_some(());
+        wait_or_show("the turn has failed", failed, || scene.told());
+        scene.model.behaves(None);
+        scene.ok(&["steer", "helper", "--next", "Are you there"]);
+        wait_or_show("it goes on", || scene.told().contains("Done.").then_some(()), || scene.told());
+        assert_eq!(scene.relay(&["dismiss", "helper"]).code, Some(0));
+        scene.nothing_is_left();
+    });
+}
+
+#[test]
 fn a_question_is_answered_from_another_terminal() {
     isolated(|| {
         let escalates = |file: &str| {

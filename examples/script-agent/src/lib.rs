@@ -47,6 +47,10 @@ impl Runner for ScriptAgent {
     }
 
     fn prepare(task: &Task) -> Result<Launch, Error> {
+        // Whoever sets a limit relies on it.
+        if task.turns.is_some() || task.cost.is_some() {
+            return Err(Error::Unsupported("the script has no limit of turns or of cost".into()));
+        }
         let launch = match task.reach {
             Reach::Look => Launch::of("task").option("look", []),
             // Without a guard of its own for these, it must not pretend to have one.
@@ -58,8 +62,6 @@ impl Runner for ScriptAgent {
         Ok(launch
             .option_if("model", task.model.as_deref())
             .without(task.schema.is_some(), "no schema: only the task's text can ask for it")
-            .without(task.turns.is_some(), "no limit of turns")
-            .without(task.cost.is_some(), "no limit of cost")
             .without(task.guidance.is_some(), "no place for guidance")
             .stop(StopSignal::Terminate, 2_000))
     }

@@ -127,7 +127,12 @@ pub(crate) fn compose(
     let mut environment = passed_on(run, surroundings);
     for (name, value) in &chosen.environment {
         let slot = run.sets.get(name).ok_or_else(|| LaunchError::NoSuchVariable(name.clone()))?;
-        environment.insert(name.clone(), set(name, slot, value, &mut files)?);
+        let value = set(name, slot, value, &mut files)?;
+        // Where the manifest passes the variable on too, the adapter's value is for those who have none.
+        match run.environment.contains(name) {
+            true => environment.entry(name.clone()).or_insert(value),
+            false => environment.entry(name.clone()).insert_entry(value).into_mut(),
+        };
     }
     let unnamed = chosen.files.iter().find(|(name, _)| !files.named.contains(name.as_str()));
     if let Some((name, _)) = unnamed {
@@ -186,7 +191,7 @@ mod tests {
         [runs.task]
         program = "x"
         words = ["run"]
-        environment = ["X_KEY"]
+        environment = ["X_KEY", "X_PATIENCE"]
         [runs.task.options]
         model = ["--model={name}"]
         resume = ["resume", "{thread}"]
@@ -195,6 +200,8 @@ mod tests {
         [runs.task.sets]
         X_RETRIES = "{number}"
         X_QUIET = "1"
+        X_KEY = "{key}"
+        X_PATIENCE = "{number}"
         X_SETTINGS = "{file:settings.json}"
     "#;
 
@@ -258,6 +265,9 @@ mod tests {
         check(&["X_RETRIES=-1"], r#"("X_RETRIES", "-1")"#);
         check(&["X_QUIET="], r#"("X_QUIET", "1")"#);
         check(&["X_QUIET=0"], "it gave a value to `X_QUIET`, which takes none");
+        // What the user has set themselves counts before what an adapter would set.
+        check(&["X_KEY=other"], r#"("X_KEY", "k")"#);
+        check(&["X_PATIENCE=6"], r#"("X_PATIENCE", "6")"#);
         check(&["PATH=/evil"], "it set the variable `PATH`, which its manifest does not name");
     }
 }

@@ -61,6 +61,7 @@ pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
 pub use host_functions::connect_unix;
 pub use host_functions::notices::OwnNotices;
 pub use installed::{InstalledAdapters, InstalledError};
+pub use manifest::USERS_COMMAND;
 pub use package::{Package, PackageError};
 pub use retention::LeftByAdapters;
 pub use roots::{RootError, hint_of_link};

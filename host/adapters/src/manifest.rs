@@ -104,7 +104,7 @@ use crate::template::{Address, Argument, Origin};
 pub use drive::Drive;
 pub use raw::is_name;
 use raw::{RawManifest, line_of, within};
-pub use run::Run;
+pub use run::{Run, USERS_COMMAND};
 pub use serve::Serve;
 
 /// The custom section in which a component carries its manifest.

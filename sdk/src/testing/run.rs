@@ -189,6 +189,7 @@ fn kind(event: &RunEvent) -> &'static str {
         RunEvent::Denied(_) => "denied",
         RunEvent::Retries(_) => "retries",
         RunEvent::Used(_) => "used",
+        RunEvent::Turns(_) => "turns",
         RunEvent::Note(_) => "note",
     }
 }

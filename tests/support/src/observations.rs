@@ -71,26 +71,48 @@ pub fn observed(stage: &Stage, client: Client, ability: Ability, by: Option<&str
     note(&json!({"harness": client.name(), "version": client.version(stage), "ability": ability.name(), "by": by}));
 }
 
-/// Records what a driven agent of a harness has shown.
-pub fn drive_observed(stage: &Stage, harness: &str, shown: &Value) {
+/// The version of a harness's client.
+fn version(stage: &Stage, harness: &str) -> String {
     let version = match harness {
         "claude-code" => ClaudeCode::version(stage),
         "codex" => Codex::version(stage),
         "opencode" => OpenCode::version(stage),
         _ => Gemini::version(stage),
     };
-    let version = version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    let mut row = json!({"harness": harness, "version": version});
+    let number = version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    number.unwrap_or(&version).to_owned()
+}
+
+/// Records what came of a run of a harness: a cell of a table in docs/runs.md, in the row of this name.
+pub fn run_observed(stage: &Stage, harness: &str, (table, row): (&str, &str), cell: &str) {
+    if is_recorded() {
+        let version = version(stage, harness);
+        note(&json!({"run": {"harness": harness, "version": version, "table": table, "row": row, "cell": cell}}));
+    }
+}
+
+/// Records what a driven agent of a harness has shown.
+pub fn drive_observed(stage: &Stage, harness: &str, shown: &Value) {
+    let mut row = json!({"harness": harness, "version": version(stage, harness)});
     if let (Some(row), Some(shown)) = (row.as_object_mut(), shown.as_object()) {
         row.extend(shown.clone());
     }
     note(&json!({"drive": row}));
 }
 
-/// Appends a line to the file of observations, if there is one.
+/// The file of observations; none in a test run by hand.
 #[expect(clippy::disallowed_methods, reason = "make names the file, and a test run by hand has none")]
+fn recorded_in() -> Option<PathBuf> {
+    std::env::var_os(OBSERVATIONS).map(PathBuf::from)
+}
+
+fn is_recorded() -> bool {
+    recorded_in().is_some()
+}
+
+/// Appends a line to the file of observations, if there is one.
 pub(crate) fn note(line: &Value) {
-    let Some(file) = std::env::var_os(OBSERVATIONS).map(PathBuf::from) else { return };
+    let Some(file) = recorded_in() else { return };
     // One write of one short line: other tests may append at the same time.
     let written = std::fs::OpenOptions::new().create(true).append(true).open(&file);
     written

@@ -29,7 +29,8 @@ impl<'a> OpenCode<'a> {
                 "npm": "@ai-sdk/openai-compatible",
                 "name": "Scripted",
                 "options": {"baseURL": format!("http://127.0.0.1:{}/v1", model.port), "apiKey": "opens-nothing"},
-                "models": {"one": {"name": "One"}, "two": {"name": "Two"}},
+                // Without a price it counts no cost.
+                "models": {"one": {"name": "One", "cost": {"input": 1, "output": 1}}, "two": {"name": "Two"}},
             }},
             "model": "scripted/one",
             "small_model": "scripted/one",

@@ -3,7 +3,8 @@
 //!
 //! ```toml
 //! [runs.task]
-//! program = "toad"                                # a name in PATH, or an absolute path
+//! program = "toad"                                # a name in PATH, an absolute path, or "{user}": a command line of
+//!                                                 # the user's, for `[drives]` alone
 //! words = ["run", "--json"]                       # always there
 //! environment = ["TOAD_API_KEY"]                  # passed on from the user's own, beside what every program gets
 //!
@@ -11,7 +12,8 @@
 //! model = ["--model={name}"]
 //! schema = ["--schema", "{file:schema.json}"]     # a file in the run's own folder
 //!
-//! [runs.task.sets]                                # variables that the adapter may set
+//! [runs.task.sets]                                # variables that the adapter may set, unless `environment` names
+//!                                                 # them and the user has
 //! TOAD_RETRIES = "{number}"
 //! TOAD_SETTINGS = "{file:settings.json}"
 //! ```
@@ -26,10 +28,14 @@ use super::Quoted;
 use super::raw::Wrong;
 use crate::template::{InvalidTemplate, Slot};
 
+/// Stands for a command line of the user's, who names and allows it, in place of a program of the manifest's. Without one,
+/// nothing of this name can be started.
+pub const USERS_COMMAND: &str = "{user}";
+
 /// How a harness is started for one task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The program: a name to look up in `PATH`, or an absolute path.
+    /// The program: a name to look up in `PATH`, an absolute path, or [`USERS_COMMAND`].
     pub program: String,
     /// Its first arguments.
     pub words: Vec<String>,
@@ -43,7 +49,10 @@ pub struct Run {
 
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.program)?;
+        match self.program.as_str() {
+            USERS_COMMAND => f.write_str("a command line that you have allowed")?,
+            program => f.write_str(program)?,
+        }
         self.words.iter().try_for_each(|word| write!(f, " {}", Quoted(word)))
     }
 }
@@ -88,7 +97,8 @@ pub(super) struct RawRun {
 impl RawRun {
     pub(super) fn parse(self, name: &str) -> Result<Run, Wrong> {
         let program = self.program.get_ref();
-        if program.is_empty() || program.contains(['{', '\0']) {
+        let is_users = program == USERS_COMMAND;
+        if program.is_empty() || (program.contains(['{', '\0']) && !is_users) {
             return Err((self.program.span(), InvalidTemplate::NoProgram(name.to_owned())));
         }
         let mut environment = Vec::new();

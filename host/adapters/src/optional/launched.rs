@@ -11,7 +11,7 @@ use crate::bindings::relay::adapter::types as guest;
 use crate::host_functions::log::plain;
 use crate::host_functions::programs::search;
 use crate::launch::{Chosen, compose};
-use crate::manifest::Run;
+use crate::manifest::{Run, USERS_COMMAND};
 use crate::template::OwnInstallation;
 
 /// The name of our server in a harness's settings, as an installation has it.
@@ -60,8 +60,11 @@ impl Adapter {
             HarnessError::Failed(format!("the adapter `{}` is at fault: {error}", self.name()))
         };
         let composed = compose(run, &choices, files, surroundings).map_err(at_fault)?;
-        let program = search(&run.program, surroundings);
-        let program = program.and_then(|program| program.to_str().map(str::to_owned));
+        let program = match run.program.as_str() {
+            // The host puts the user's in its place.
+            USERS_COMMAND => Some(run.program.clone()),
+            program => search(program, surroundings).and_then(|program| program.to_str().map(str::to_owned)),
+        };
         let missing = || HarnessError::NotFound(format!("the program `{}` is not in PATH", run.program));
         let mut command = vec![program.ok_or_else(missing)?];
         command.extend(composed.arguments);

@@ -88,7 +88,8 @@ async fn asked_for_commands(core: &Core) -> Result<BTreeSet<AgentName>, StoreErr
 
 /// One pass over the pending commands of a session, under the session's lease.
 async fn serve_commands(core: &Core, agent: &AgentName, record: &SessionRecord) -> Result<Option<u64>, StoreError> {
-    if record::lives_elsewhere(core, agent).await? {
+    // The process that drives an agent carries out what it is asked for.
+    if record.driven || record::lives_elsewhere(core, agent).await? {
         return Ok(None);
     }
     let Some(_lease) = run::hold_commands(core, &record.session).await? else {

@@ -72,7 +72,10 @@ pub(crate) async fn foreseen(core: &Core, command: &Command) -> Result<Option<St
     // An agent of the command line takes its commands itself.
     let Some(session) = &agent.session else { return Ok(None) };
     let Some(record) = record::current_record(core, session).await? else { return Ok(Some(no_session(&command.to))) };
-    if let Err(why) = harness_runs_commands(core, &command.to, &record).await {
+    // The process that drives an agent knows what can be done for it.
+    if !record.driven
+        && let Err(why) = harness_runs_commands(core, &command.to, &record).await
+    {
         return Ok(Some(why));
     }
     Ok(match obstacle(core, command, &record).await? {
@@ -89,6 +92,10 @@ pub(crate) async fn watch_for_commands(core: &Core) -> Result<Box<dyn store::Wat
     let shared = core.shared.watch(&[keys::commands()]).await?;
     let local = core.local.watch(&[keys::sessions()]).await?;
     Ok(Box::new(Either(shared, local)))
+}
+
+pub(crate) async fn watch_orders(core: &Core) -> Result<Box<dyn store::Watch>, StoreError> {
+    core.shared.watch(&[keys::commands()]).await
 }
 
 pub(crate) async fn run_commands(

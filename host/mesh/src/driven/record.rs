@@ -142,6 +142,9 @@ pub struct DrivenRecord {
     /// The program that is started, absolute, as that process found it.
     #[serde(default)]
     pub program: Option<String>,
+    /// The user's own command line that is started in place of its adapter's words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
     /// The mark of the processes that were started for it alone.
     #[serde(default)]
     pub mark: Option<String>,

@@ -15,6 +15,12 @@ use crate::tool_threads::ThreadWish;
 pub struct WantedAgent {
     /// The harness, also by its short name.
     pub harness: String,
+    /// The user's own command line that is started, if the harness is any program that speaks its protocol.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Names of variables that this program gets, beside those that every program gets.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
     /// Its name; the first that is free of its harness's if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<AgentName>,
@@ -62,6 +68,9 @@ impl fmt::Display for WantedAgent {
         let WantedAgent { harness, name, text, folder, worktree, reach, model, role, turns, tokens, lives, .. } = self;
         let never_ask = if self.never_ask { ", and never asks" } else { "" };
         write!(f, "start an agent of {harness}")?;
+        if !self.command.is_empty() {
+            write!(f, " (`{}`)", self.command.join(" "))?;
+        }
         if let Some(name) = name {
             write!(f, " named {name}")?;
         }

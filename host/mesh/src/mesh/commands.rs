@@ -83,6 +83,11 @@ impl Mesh {
         run::watch_for_commands(&self.core).await
     }
 
+    /// Watches the commands, and nothing else that decides whether one can run.
+    pub async fn watch_orders(&self) -> Result<Box<dyn store::Watch>, StoreError> {
+        run::watch_orders(&self.core).await
+    }
+
     /// Runs the pending commands of an agent that may run, one after the other. The caller holds
     /// [`Mesh::hold_commands`]. Returns after how many milliseconds to try again; `None` if only a change in the store
     /// makes that worthwhile.

@@ -115,9 +115,9 @@ pub struct Abilities {
     pub schema: bool,
     /// It has a place for guidance.
     pub guidance: bool,
-    /// It takes a limit of turns.
+    /// It takes a limit of turns, or tells of each.
     pub turns: bool,
-    /// It takes a limit of cost.
+    /// It takes a limit of cost, or tells of it after each turn.
     pub cost: bool,
     /// It can run without extensions.
     pub alone: bool,
@@ -275,6 +275,11 @@ pub enum RunEvent {
     Used {
         /// The figures.
         usage: Usage,
+    },
+    /// A turn of its model has ended, and another one follows.
+    Turns {
+        /// How many it has taken.
+        taken: u32,
     },
     /// A warning.
     Note {

@@ -25,6 +25,8 @@ pub enum Halt {
     Refused(u16),
     /// The limit of cost, where the harness keeps none itself.
     Cost,
+    /// The limit of turns, where the harness keeps none itself.
+    Turns(u32),
     /// The process that ran it was gone.
     Abandoned,
     /// The process that watched over it was gone.
@@ -64,7 +66,8 @@ pub fn asked_again<'a>(events: impl DoubleEndedIterator<Item = &'a RunEvent>) ->
         | RunEvent::Tool { .. }
         | RunEvent::Wrote { .. }
         | RunEvent::Denied { .. }
-        | RunEvent::Used { .. } => true,
+        | RunEvent::Used { .. }
+        | RunEvent::Turns { .. } => true,
     });
     match last {
         Some(RunEvent::Retries { attempt, status: Some(status), .. }) => {
@@ -90,6 +93,7 @@ pub fn judge(outcome: &RunOutcome, halt: Halt, answer: &Answer, met: Option<&str
         Halt::Time => bad(Ending::Time, while_met("its time was up".to_owned())),
         Halt::Silence(limit) => bad(Ending::Time, while_met(format!("it printed nothing for {} s", limit / 1_000))),
         Halt::Cost => bad(Ending::Cost, "its budget was spent".to_owned()),
+        Halt::Turns(most) => bad(Ending::Turns, format!("it wanted more than the {most} turns that it was allowed")),
         Halt::Output(limit) => bad(Ending::BrokeOff, format!("it printed more than {limit} bytes")),
         Halt::Events(limit) => bad(Ending::BrokeOff, format!("it reported more than {limit} events")),
         Halt::Refused(status) => {
@@ -198,6 +202,7 @@ mod tests {
         check(Ending::BrokeOff, Halt::Abandoned, &free, (Ending::Stopped, false));
         check(Ending::BrokeOff, Halt::Refused(401), &free, (Ending::Login, false));
         check(Ending::Answered, Halt::Cost, &free, (Ending::Cost, false));
+        check(Ending::BrokeOff, Halt::Turns(2), &free, (Ending::Turns, false));
         check(Ending::BrokeOff, Halt::Output(1), &free, (Ending::BrokeOff, false));
         check(Ending::BrokeOff, Halt::Unguarded, &free, (Ending::BrokeOff, false));
         check(Ending::Answered, Halt::Unguarded, &free, (Ending::Answered, true));

@@ -109,7 +109,12 @@ fn time_left(root: &RunRecord, now: Instant) -> u64 {
 /// it has said that it spent, which the host holds against what those below it may still spend.
 fn cost_left(root: &RunRecord, runs: &[RunRecord]) -> Option<u64> {
     let spent = charged(root).saturating_add(charged_below(root, runs));
-    root.task.cost.map(|most| most.saturating_sub(spent))
+    budget(root).map(|most| most.saturating_sub(spent))
+}
+
+/// What a run and those below it may cost together, in millionths of a US dollar; none if that has no limit.
+pub fn budget(root: &RunRecord) -> Option<u64> {
+    root.task.cost.map(|own| own.saturating_add(root.below.unwrap_or(0)))
 }
 
 /// What the runs below a root are charged with, in millionths of a US dollar.
@@ -224,6 +229,7 @@ mod tests {
             started: Instant(100),
             attempts: 1,
             earlier: None,
+            below: None,
             spent: None,
             ended: ended.map(end),
             applied: None,
@@ -257,6 +263,12 @@ mod tests {
         of(&run(1, 1, None, Some(100), Some(70)), &[], 100, (500, None), Ok((500, Some(30))));
         of(&RunRecord { spent: Some(35), ..root.clone() }, &[], 100, (500, None), Ok((500, Some(65))));
         of(&RunRecord { spent: None, ..root.clone() }, &[], 100, (500, None), Err("has no budget left"));
+        // What is set aside for those below it is theirs also while nobody knows what it has spent itself.
+        let sets_aside = RunRecord { spent: None, below: Some(40), ..run(1, 1, Some("bob"), Some(60), None) };
+        of(&sets_aside, &[], 100, (500, None), Ok((500, Some(40))));
+        of(&sets_aside, &[run(2, 1, None, Some(30), None)], 100, (500, None), Ok((500, Some(10))));
+        of(&sets_aside, &[run(2, 1, None, Some(40), None)], 100, (500, None), Err("has no budget left"));
+        of(&RunRecord { spent: Some(20), ..sets_aside.clone() }, &[], 100, (500, None), Ok((500, Some(80))));
         // Time passes for all of them at once.
         check(
             &[run(2, 1, None, Some(60), None), run(3, 1, None, Some(10), None)],

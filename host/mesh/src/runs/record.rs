@@ -174,6 +174,10 @@ pub struct RunRecord {
     pub attempts: u32,
     /// What attempts before the last one used, for harnesses that count each by itself.
     pub earlier: Option<Usage>,
+    /// What runs below it may spend beside its own `task.cost`, in millionths of a US dollar: set aside from its budget,
+    /// because most harnesses say what they have cost when all is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<u64>,
     /// What it has cost so far, in millionths of a US dollar, if its harness says so as it goes. The process that runs it
     /// writes it, and runs below it are given the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -46,6 +46,7 @@ impl World {
             session: None,
             connection: None,
             environment: Vec::new(),
+            command: Vec::new(),
             program: None,
             mark: None,
             program_mark: None,

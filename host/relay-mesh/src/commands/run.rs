@@ -80,6 +80,9 @@ pub(crate) struct Args {
     /// The most cost, in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     budget: Option<u64>,
+    /// How much of it runs that this one starts may spend
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars, requires = "budget")]
+    budget_below: Option<u64>,
     /// Continue a session of the harness that nobody has open
     #[arg(long, value_name = "SESSION", conflicts_with = "fork")]
     resume: Option<String>,
@@ -210,6 +213,7 @@ impl Args {
             schema: self.schema.as_deref().map(|typed| schema(context, typed)).transpose()?,
             turns: self.turns,
             cost: self.budget,
+            below: self.budget_below,
             limits,
             name: self.name,
             reserve: self.reserve,

@@ -1,6 +1,7 @@
 //! Settings, each with its origin. In order of precedence: flags, environment, the project's `.relay-mesh.toml`, the
 //! user's own file, defaults.
 
+mod acp_programs;
 mod allowed;
 mod consents;
 pub(crate) mod default_dir;
@@ -26,6 +27,7 @@ use mesh::{EditMode, EditRules, Limits, LoopLimits};
 use crate::environment::Environment;
 use crate::errors::Explain;
 use crate::exit::Exit;
+pub(crate) use acp_programs::{AcpProgram, AcpPrograms, InvalidCommand, as_typed, command_of};
 pub(crate) use allowed::Allowed;
 pub(crate) use consents::AllowedCommands;
 pub(crate) use event_hooks::{EventHooks, USUAL_TIMEOUT};

@@ -60,6 +60,8 @@ pub(super) struct Driving {
     pub(super) answers: AnswerQueue,
     /// Its user has paused it: nothing is given to it.
     paused: bool,
+    /// Something has changed since it was looked for commands.
+    may_have_orders: bool,
     /// The exclusive right to bring mail to its session.
     delivery: Option<(SessionRef, Box<dyn Hold>)>,
     beat: Instant,
@@ -137,7 +139,10 @@ pub(super) async fn drive(
                 return Ok(());
             }
             news = heard(&mut driving.linked) => driving.hear(news).await,
-            _ = changed.changed() => Ok(()),
+            _ = changed.changed() => {
+                driving.may_have_orders = true;
+                Ok(())
+            }
             waited = mail_for(&mut mail, ask.as_ref()) => waited,
             (question, outcome) = driving.answers.next() => driving.answered(&question, outcome).await,
             () = tokio::time::sleep_until(deadline) => driving.tick().await,
@@ -204,6 +209,7 @@ impl Driving {
             questions: BTreeMap::new(),
             answers: AnswerQueue::default(),
             paused: false,
+            may_have_orders: true,
             delivery: None,
             beat: now,
         })
@@ -274,6 +280,9 @@ impl Driving {
         if let Some(over) = self.tree_over().await? {
             let at_once = matches!(over, TreeOver::ParentEnded(_) | TreeOver::Spent(_, OverBudget::Time));
             return self.spent(&over.to_string(), at_once).await;
+        }
+        if std::mem::take(&mut self.may_have_orders) {
+            self.take_orders().await?;
         }
         self.take_interrupts().await?;
         if self.leave_tool().await? == Step::Over {

@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use ::adapters::USERS_COMMAND;
 use mesh::driven::{
     DrivenError, DrivenId, DrivenLimits, DrivenRecord, Request, RequestKind, Spent, WantedAgent, guidance, within_root,
 };
 use mesh::names::AgentName;
-use mesh::ports::driver::{Approvals, DrivenAgent};
+use mesh::ports::driver::{Approvals, DrivenAgent, DriverAbilities};
 use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::machine::Machine as _;
-use mesh::ports::runner::Extensions;
+use mesh::ports::runner::{Extensions, Launch, Start};
 use mesh::runs::{RunId, Workplace, agent_label};
 
 use super::agent::{profile, session_of};
+use super::exec::{self, EXEC};
 use super::{DrivenFolder, thread};
 use crate::compose::Open;
 use crate::context::Context;
@@ -46,8 +48,10 @@ pub(crate) struct Spawned {
 /// The harness that is named, also by its short name, if it can be driven.
 pub(crate) async fn harness(open: &Open, typed: &str) -> Result<Arc<dyn Harness>, CommandError> {
     let harness = known_harness(open, typed).await?;
-    harness.driver().map_err(|error| adapters::failed(full_name(typed), error))?;
-    Ok(harness)
+    match harness.driver() {
+        Err(error) if harness.runner().is_err() => Err(adapters::failed(full_name(typed), error)),
+        Ok(_) | Err(_) => Ok(harness),
+    }
 }
 
 /// Begins an agent: from now on there is one, and it is started as soon as a process drives it. If it is refused, nothing of
@@ -84,7 +88,6 @@ async fn set_up(
 ) -> Result<(DrivenRecord, Vec<String>), CommandError> {
     let label = harness.about().harness.clone();
     let failed = |error: HarnessError| adapters::failed(&label, error);
-    let driver = harness.driver().map_err(failed)?;
     let name = match &wanted.thread {
         Some(thread) => thread::free_name(open, thread).await?,
         None => free_name(open, wanted.name.as_ref(), &label).await?,
@@ -108,12 +111,9 @@ async fn set_up(
     };
     let continues =
         wanted.thread.as_ref().and_then(|thread| thread.continues.as_ref()).map(|(thread, ..)| thread.clone());
-    let offered = driver.connections(&agent, continues.as_deref(), &folder.files()).await.map_err(failed)?;
-    let Some(connection) = offered.into_iter().next() else {
-        return Err(failed(HarnessError::Unsupported("its adapter offers no way of driving it".to_owned())));
-    };
-    thread::is_taken(&connection, &agent).map_err(failed)?;
-    notes.extend(connection.launch.without.iter().map(|clause| format!("{label} has {clause}")));
+    let (connection, launch) = reached(harness, &agent, continues.as_deref(), folder).await.map_err(failed)?;
+    let environment = with_users_own(context, wanted, &launch)?;
+    notes.extend(launch.without.iter().map(|clause| format!("{label} has {clause}")));
     let now = open.machine.now();
     let (parent, root) = above(open, wanted.parent).await?;
     let asked =
@@ -141,13 +141,14 @@ async fn set_up(
         spent: Spent::default(),
         below: BTreeMap::new(),
         session: continues,
-        connection: Some(connection.name.clone()),
+        connection: Some(connection),
         program: wanted
             .thread
             .as_ref()
             .and_then(|thread| thread.program.clone())
-            .or_else(|| connection.launch.command.first().cloned()),
-        environment: connection.launch.environment,
+            .or_else(|| launch.command.first().cloned()),
+        command: wanted.command.clone(),
+        environment,
         mark: None,
         program_mark: None,
         socket: None,
@@ -173,6 +174,49 @@ async fn set_up(
         return Err(error.into());
     }
     Ok((record, notes))
+}
+
+/// How an agent is reached: over the best connection of its harness, or by a run for each prompt if it has none.
+async fn reached(
+    harness: &dyn Harness,
+    agent: &DrivenAgent,
+    continues: Option<&str>,
+    folder: &DrivenFolder,
+) -> Result<(String, Launch), HarnessError> {
+    if let Ok(driver) = harness.driver()
+        && let Some(best) = driver.connections(agent, continues, &folder.files()).await?.into_iter().next()
+    {
+        thread::is_taken(best.able, agent)?;
+        return Ok((best.name, best.launch));
+    }
+    thread::is_taken(DriverAbilities::default(), agent)?;
+    let Ok(runner) = harness.runner() else {
+        return Err(HarnessError::Unsupported("its adapter offers no way of driving it".to_owned()));
+    };
+    let first = exec::task(agent, String::new(), Start::Fresh(agent.id.clone()));
+    Ok((EXEC.to_owned(), runner.prepare(&first, &folder.files()).await?))
+}
+
+/// The environment of an agent's program. A harness whose program is the user's own to name has one only if they did.
+fn with_users_own(
+    context: &Context,
+    wanted: &WantedAgent,
+    launch: &Launch,
+) -> Result<Vec<(String, String)>, CommandError> {
+    let is_users = launch.command.first().is_some_and(|program| program == USERS_COMMAND);
+    if is_users && wanted.command.is_empty() {
+        let hint = "you can, in a terminal of your own, as in `relay-mesh spawn helper --acp 'opencode acp'`";
+        return Err(CommandError::usage("nobody has named the program of that agent", hint));
+    }
+    let mut environment = launch.environment.clone();
+    for name in &wanted.variables {
+        if let Some(value) =
+            context.environment.get(name).filter(|_| !environment.iter().any(|(known, _)| known == name))
+        {
+            environment.push((name.clone(), value.to_owned()));
+        }
+    }
+    Ok(environment)
 }
 
 /// The agent above, and the first of its tree.

@@ -8,16 +8,19 @@ use std::time::Duration;
 use mesh::driven::{GivenContent, after_another_session};
 use mesh::ports::driver::{Action, DriverConnection, Prompt};
 use mesh::ports::harness::HarnessError;
+use mesh::ports::runner::Login;
 use mesh::sessions::Activity;
 use mesh::tool_threads::ThreadStatus;
 use tokio::time::Instant;
 
 use super::agent::{Driving, Linked, Step};
+use super::exec::{self, EXEC};
 use super::link::{Link, LinkHandle};
 use super::program::{self, ProgramFiles, ProgramOrder, Shared};
 use super::transcript::Happening;
 use super::{MARK, OUTBOX};
 use crate::errors::{CommandError, adapters};
+use crate::runs::runner_of;
 
 /// How long a harness may take to tell what became of its prompts.
 const ACCOUNTS: Duration = Duration::from_secs(30);
@@ -39,16 +42,18 @@ impl Driving {
     }
 
     async fn start(&mut self) -> Result<(), String> {
-        let connection = self.connection().await.map_err(|error| store::reasons(&error))?;
-        for (file, text) in &connection.launch.files {
+        let connection = match self.record.connection.as_deref() {
+            Some(EXEC) => None,
+            Some(_) | None => Some(self.connection().await.map_err(|error| store::reasons(&error))?),
+        };
+        for (file, text) in connection.iter().flat_map(|connection| &connection.launch.files) {
             std::fs::write(self.folder.files().join(file), text).map_err(|error| error.to_string())?;
         }
-        let environment = self.environment(&connection);
-        let shared = Shared::of(&self.record.harness, &connection, &environment);
+        let environment = self.environment(connection.as_ref());
         let mark = self.host.open.mesh.new_driven_id().to_string();
         let own =
             vec![(MARK.to_owned(), mark.clone()), (OUTBOX.to_owned(), self.folder.outbox().display().to_string())];
-        let name = connection.name.clone();
+        let name = connection.as_ref().map_or(EXEC, |connection| &connection.name).to_owned();
         // Before anything runs: the next process ends what bears the mark.
         let noted = self.change(|record| {
             record.mark = Some(mark.clone());
@@ -58,17 +63,23 @@ impl Driving {
         });
         noted.await.map_err(|error| store::reasons(&error))?;
         let mut agent = self.record.agent.clone();
-        let handle = match shared {
-            Some(shared) => {
-                agent.environment = own;
-                self.seat(shared, connection, environment).await?
-            }
+        let handle = match connection {
             None => {
                 let environment = environment.into_iter().chain(own).collect();
-                let (folder, files) = (agent.folder.clone(), self.folder.of_program());
-                let link = self.program(ProgramOrder { connection, environment, mark, folder, files }).await?;
-                link.seat(1).ok_or(ENDED_AT_ONCE)?
+                exec::start(self.harness.clone(), environment, self.record.program.clone(), self.folder.clone())
             }
+            Some(connection) => match Shared::of(&self.record.harness, &connection, &environment) {
+                Some(shared) => {
+                    agent.environment = own;
+                    self.seat(shared, connection, environment).await?
+                }
+                None => {
+                    let environment = environment.into_iter().chain(own).collect();
+                    let (folder, files) = (agent.folder.clone(), self.folder.of_program());
+                    let link = self.program(ProgramOrder { connection, environment, mark, folder, files }).await?;
+                    link.seat(1).ok_or(ENDED_AT_ONCE)?
+                }
+            },
         };
         let (action, resumes) = match &self.record.session {
             Some(session) => (Action::Resume(session.clone(), agent), true),
@@ -80,9 +91,9 @@ impl Driving {
     }
 
     /// What the program gets beside what is this agent's alone.
-    fn environment(&self, connection: &DriverConnection) -> Vec<(String, String)> {
+    fn environment(&self, connection: Option<&DriverConnection>) -> Vec<(String, String)> {
         let mut environment = self.record.environment.clone();
-        for (name, value) in &connection.launch.environment {
+        for (name, value) in connection.iter().flat_map(|connection| &connection.launch.environment) {
             if !environment.iter().any(|(known, _)| known == name) {
                 environment.push((name.clone(), value.clone()));
             }
@@ -153,13 +164,17 @@ impl Driving {
         if let (Some(program), Some(first)) = (&self.record.program, connection.launch.command.first_mut()) {
             first.clone_from(program);
         }
+        if !self.record.command.is_empty() {
+            connection.launch.command.clone_from(&self.record.command);
+        }
         Ok(connection)
     }
 
     /// The session has begun, or is continued.
     pub(super) async fn opened(&mut self, session: String) -> Result<(), CommandError> {
         let Some(linked) = &mut self.linked else { return Ok(()) };
-        linked.session = Some(session.clone());
+        // A harness that is run for each prompt names its session in the first of them.
+        let goes_on = linked.session.replace(session.clone()).is_some();
         let resumed = linked.resumes;
         self.rest.failures = 0;
         self.rest.until = None;
@@ -171,6 +186,9 @@ impl Driving {
         self.change(|record| record.session = Some(session.clone())).await?;
         self.note_thread(ThreadStatus::Idle).await?;
         self.host.open.mesh.listens_for(&self.session).await?;
+        if goes_on {
+            return self.does(Activity::Busy).await;
+        }
         self.does(Activity::Idle).await?;
         self.account().await
     }
@@ -252,12 +270,34 @@ impl Driving {
         if self.record.session.is_some() && self.rest.failures >= MOST_FAILURES {
             return self.begin_anew(why).await;
         }
+        if self.record.session.is_none() && self.rest.failures > 1 && self.falls_back(why).await? {
+            return Ok(Step::On);
+        }
         if self.rest.failures >= MOST_FAILURES || (self.record.session.is_none() && self.rest.failures > 1) {
             return self.end(&format!("it could not be had: {why}"), false, None).await;
         }
         self.note(Happening::Note { text: format!("it could not be had, and is tried again: {why}") });
         self.rest_for(FIRST_REST);
         Ok(Step::On)
+    }
+
+    /// Where no way of driving a harness is left, as with an old version of it, it is run for one prompt at a time, if it can
+    /// do that.
+    async fn falls_back(&mut self, why: &str) -> Result<bool, CommandError> {
+        if self.record.connection.as_deref() == Some(EXEC) {
+            return Ok(false);
+        }
+        let Ok(runner) = runner_of(self.harness.as_ref()) else { return Ok(false) };
+        // One that does not work, or in which nobody is signed in, would not work that way either.
+        if !runner.ready().await.is_ok_and(|ready| ready.login != Login::LoggedOut) {
+            return Ok(false);
+        }
+        self.rest.failures = 0;
+        self.change(|record| record.connection = Some(EXEC.to_owned())).await?;
+        let text = format!("it cannot be driven, so it is run for one prompt at a time: {why}");
+        self.note(Happening::Note { text });
+        self.rest_for(FIRST_REST);
+        Ok(true)
     }
 
     /// Gives a session up that cannot be continued. A new one is told what was said last; what was given and may have been

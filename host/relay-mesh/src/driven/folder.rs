@@ -68,6 +68,13 @@ impl DrivenFolder {
         ProgramFiles::within(&self.root)
     }
 
+    /// Where a prompt's run writes, if the harness is run for each. What the last one wrote is deleted.
+    pub(super) fn of_output(&self) -> PathBuf {
+        let path = self.root.join("output");
+        let _missing = std::fs::remove_file(&path);
+        path
+    }
+
     /// Deletes all of it.
     pub(crate) fn delete(&self) -> io::Result<()> {
         match std::fs::remove_dir_all(&self.root) {

@@ -67,6 +67,7 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     // Watch before reading, so that no change is missed in between.
     let mut records = host.open.mesh.watch_driven().await?;
     let mut pauses = host.open.mesh.watch_pauses().await?;
+    let mut commands = host.open.mesh.watch_orders().await?;
     let (changed, changes) = watch::channel(());
     let mut agents: JoinSet<DrivenId> = JoinSet::new();
     let mut driven: BTreeSet<DrivenId> = BTreeSet::new();
@@ -85,6 +86,10 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
             }
             paused = pauses.changed() => {
                 paused?;
+                changed.send_replace(());
+            }
+            ordered = commands.changed() => {
+                ordered?;
                 changed.send_replace(());
             }
             Some(ended) = agents.join_next() => match ended {

@@ -33,7 +33,7 @@ pub(super) enum LinkNews {
 
 /// What an agent wants of its link.
 #[derive(Debug)]
-enum Wish {
+pub(super) enum Wish {
     /// Begin or continue a session, whose events go there.
     Open(Action, mpsc::UnboundedSender<LinkNews>),
     Act(Action),
@@ -124,6 +124,10 @@ impl Link {
 }
 
 impl LinkHandle {
+    pub(super) fn of(wishes: mpsc::UnboundedSender<Wish>, name: &str, able: DriverAbilities) -> LinkHandle {
+        LinkHandle { wishes, name: name.to_owned(), able, has_left: false }
+    }
+
     /// Begins or continues a session. What is heard of it comes by the result.
     pub(super) fn open(&self, action: Action) -> mpsc::UnboundedReceiver<LinkNews> {
         let (sender, news) = mpsc::unbounded_channel();

@@ -2,7 +2,7 @@
 
 use mesh::driven::WantedAgent;
 use mesh::names::AgentName;
-use mesh::ports::driver::{DrivenAgent, DriverConnection};
+use mesh::ports::driver::{DrivenAgent, DriverAbilities};
 use mesh::ports::harness::HarnessError;
 use mesh::ports::machine::Instant;
 use mesh::tool_threads::{ThreadWish, ToolThread, numbered, thread_context, thread_guidance};
@@ -49,8 +49,8 @@ pub(super) fn first_context(name: &AgentName, wanted: &WantedAgent, thread: &Thr
 }
 
 /// An error if the connection does not take what the thread has of its own.
-pub(super) fn is_taken(connection: &DriverConnection, agent: &DrivenAgent) -> Result<(), HarnessError> {
-    if agent.tailoring.is_none() || connection.able.tailor {
+pub(super) fn is_taken(able: DriverAbilities, agent: &DrivenAgent) -> Result<(), HarnessError> {
+    if agent.tailoring.is_none() || able.tailor {
         return Ok(());
     }
     let what = "its sessions take no effort, base instructions, compact prompt and settings of their own";

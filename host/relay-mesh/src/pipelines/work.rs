@@ -121,6 +121,7 @@ impl Work<'_> {
             schema: None,
             turns: None,
             cost: None,
+            below: None,
             limits: RunLimits { time: record.time, ..RunLimits::default() },
             name: None,
             reserve: Vec::new(),

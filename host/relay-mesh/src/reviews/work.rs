@@ -193,6 +193,7 @@ impl Work<'_> {
             schema: Some(schema),
             turns: None,
             cost: None,
+            below: None,
             limits,
             name: None,
             reserve: Vec::new(),

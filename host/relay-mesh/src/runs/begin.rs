@@ -53,6 +53,8 @@ pub(crate) struct RunRequest {
     pub(crate) schema: Option<Value>,
     pub(crate) turns: Option<u32>,
     pub(crate) cost: Option<u64>,
+    /// How much of it is set aside for runs below it.
+    pub(crate) below: Option<u64>,
     pub(crate) limits: RunLimits,
     pub(crate) name: Option<AgentName>,
     pub(crate) reserve: Vec<String>,
@@ -229,6 +231,22 @@ async fn counts_cost(runs: &Runs, evidence: &Evidence, harness: &Arc<dyn Harness
     }
 }
 
+/// What a run may cost itself: its budget without what is set aside for runs below it.
+fn own_cost(request: &RunRequest, parent: Option<&RunRecord>) -> Result<Option<u64>, CommandError> {
+    let Some(below) = request.below else { return Ok(request.cost) };
+    if parent.is_some() {
+        let hint = "leave `--budget-below` out: what it may spend is part of what that run has set aside";
+        return Err(CommandError::usage("only a run that no other run has started sets something aside", hint));
+    }
+    match request.cost.and_then(|cost| cost.checked_sub(below)).filter(|own| *own > 0) {
+        Some(own) => Ok(Some(own)),
+        None => {
+            let hint = "`--budget` is for all of them together, and has to be more than `--budget-below`";
+            Err(CommandError::usage("nothing of the budget is left for the run itself", hint))
+        }
+    }
+}
+
 /// Makes the folder of a run with its first record, so that the next to ask counts it.
 fn reserve_id(
     open: &Open,
@@ -239,7 +257,7 @@ fn reserve_id(
 ) -> Result<(RunFolder, RunRecord), CommandError> {
     let now = open.machine.now();
     let parent = evidence.parent.as_ref();
-    let (mut limits, mut cost) = (request.limits, request.cost);
+    let (mut limits, mut cost) = (request.limits, own_cost(request, parent)?);
     if let Some(root) = root_of(runs, evidence) {
         let asked = (limits.time, cost);
         (limits.time, cost) = share(&root, &runs.since(root.started), now, asked, (&harness, counts_cost))?;
@@ -282,6 +300,7 @@ fn reserve_id(
         started: now,
         attempts: 0,
         earlier: None,
+        below: request.below,
         spent: None,
         ended: None,
         applied: None,

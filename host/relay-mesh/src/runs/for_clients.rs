@@ -257,6 +257,7 @@ fn request(context: &Context, caller: &Principal, run: NewRun) -> Result<RunRequ
         schema,
         turns,
         cost,
+        below: None,
         limits,
         name: None,
         reserve: Vec::new(),

@@ -15,7 +15,7 @@ mod files;
 pub(crate) mod folder;
 pub(crate) mod for_clients;
 pub(crate) mod permission;
-mod reading;
+pub(crate) mod reading;
 pub(crate) mod record_folder;
 pub(crate) mod retention;
 mod schema;

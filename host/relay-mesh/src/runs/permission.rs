@@ -119,6 +119,10 @@ impl Explain for mesh::runs::NotPermitted {
         use mesh::runs::NotPermitted::{NotAllowed, NothingLeft, TooDeep, Uncounted};
         match self {
             NotAllowed(error) => error.hint(),
+            NothingLeft { what: "budget", .. } => Some(
+                "do the work here, or report what is left to do; the user can set a part aside with `--budget-below`"
+                    .to_owned(),
+            ),
             NothingLeft { .. } => Some("do the work here, or report what is left to do".to_owned()),
             Uncounted { .. } => {
                 Some("do the work here, or ask a harness whose cost is known, such as Claude Code".to_owned())

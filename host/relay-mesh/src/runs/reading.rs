@@ -16,7 +16,7 @@ const LONGEST_LINE: usize = 8 * 1024 * 1024;
 const BATCH: (usize, usize) = (512, 1024 * 1024);
 
 /// The output of one start of a harness.
-pub(super) struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     runner: &'a dyn HarnessRunner,
     task: &'a Task,
     lines: LineReader,
@@ -28,13 +28,13 @@ pub(super) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    pub(super) fn open(runner: &'a dyn HarnessRunner, task: &'a Task, path: &Path) -> io::Result<Reading<'a>> {
+    pub(crate) fn open(runner: &'a dyn HarnessRunner, task: &'a Task, path: &Path) -> io::Result<Reading<'a>> {
         let lines = LineReader::open(path, LONGEST_LINE)?;
         Ok(Reading { runner, task, lines, waiting: Vec::new(), bytes: 0, memory: None, failed: None })
     }
 
     /// The events of what was written since, at most those of one chunk. None if nothing was.
-    pub(super) async fn more(&mut self) -> io::Result<Option<Vec<RunEvent>>> {
+    pub(crate) async fn more(&mut self) -> io::Result<Option<Vec<RunEvent>>> {
         let Some(lines) = self.lines.more()? else { return Ok(None) };
         let mut events = Vec::new();
         for line in lines {
@@ -45,7 +45,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The events of everything that is left, once the program has ended.
-    pub(super) async fn rest(&mut self) -> io::Result<Vec<RunEvent>> {
+    pub(crate) async fn rest(&mut self) -> io::Result<Vec<RunEvent>> {
         let mut events = Vec::new();
         while let Some(more) = self.more().await? {
             events.extend(more);
@@ -58,7 +58,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What came of it, after [`Reading::rest`].
-    pub(super) async fn conclude(mut self, exit: &ProcessExit) -> Result<RunOutcome, HarnessError> {
+    pub(crate) async fn conclude(mut self, exit: &ProcessExit) -> Result<RunOutcome, HarnessError> {
         match self.failed.take() {
             Some(error) => Err(error),
             None => self.runner.conclude(self.task, self.memory.as_ref(), exit).await,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Ending, Launch, ProcessExit, RunEvent, RunOutcome, Start, StopSignal, Task};
-use mesh::runs::{Answer, Halt, RunRecord, RunReport, charged_below, repair_task};
+use mesh::runs::{Answer, Halt, RunRecord, RunReport, budget, charged_below, repair_task};
 use mesh::sessions::Principal;
 use processes::guard::{Cause, Ended, Limits, Order, Step, StepSignal, Streams};
 use processes::{Guard, GuardError};
@@ -194,6 +194,11 @@ impl Work<'_> {
                         reason = reason.or(Some(Halt::Cost));
                     }
                 }
+                RunEvent::Turns { taken } => {
+                    if let Some(most) = self.record.task.turns.filter(|most| taken >= most) {
+                        reason = reason.or(Some(Halt::Turns(most)));
+                    }
+                }
                 RunEvent::Retries { .. }
                 | RunEvent::Said { .. }
                 | RunEvent::Tool { .. }
@@ -207,7 +212,7 @@ impl Work<'_> {
 
     /// Notes what this run has cost so far. Returns whether its budget is spent, of which runs below it have their part.
     fn has_spent(&mut self, cost: u64) -> bool {
-        let Some(most) = self.record.task.cost else { return false };
+        let (Some(own), Some(all)) = (self.record.task.cost, budget(self.record)) else { return false };
         let cost = cost + self.record.earlier.and_then(|earlier| earlier.cost).unwrap_or(0);
         if self.record.spent.is_none_or(|known| known < cost) {
             self.record.spent = Some(cost);
@@ -219,7 +224,7 @@ impl Work<'_> {
             true => charged_below(self.record, &self.runs().since(self.record.started)),
             false => 0,
         };
-        cost.saturating_add(below) > most
+        cost > own || cost.saturating_add(below) > all
     }
 
     fn runs(&self) -> Runs {
@@ -323,7 +328,7 @@ pub(super) fn halt_of(cause: Cause, record: &RunRecord) -> Halt {
     }
 }
 
-pub(super) fn exit_of(ended: &Ended) -> ProcessExit {
+pub(crate) fn exit_of(ended: &Ended) -> ProcessExit {
     ProcessExit {
         code: ended.code,
         signal: ended.signal,

@@ -4,6 +4,7 @@
 //! the command line shows. Field names are a promise. Times are RFC 3339 in UTC. A field without a
 //! value is left out.
 
+pub(crate) mod acp;
 pub(crate) mod agents;
 pub(crate) mod allowances;
 pub(crate) mod asks;

@@ -209,7 +209,7 @@ pub(crate) fn event_line(event: &RunEvent) -> Option<String> {
         RunEvent::Said { text } => return Some(crate::render::printable(text)),
         RunEvent::Tool { name, about, succeeded: None, .. } => format!("· {name} {about}"),
         RunEvent::Tool { name, succeeded: Some(false), .. } => format!("· {name} failed"),
-        RunEvent::Tool { succeeded: Some(true), .. } | RunEvent::Used { .. } => return None,
+        RunEvent::Tool { succeeded: Some(true), .. } | RunEvent::Used { .. } | RunEvent::Turns { .. } => return None,
         RunEvent::Wrote { files } => format!("· wrote {}", files.join(", ")),
         RunEvent::Denied { tool, why } => format!("· {tool} was refused: {why}"),
         RunEvent::Retries { attempt, status, .. } => {

@@ -1,6 +1,6 @@
 //! What came of a run.
 
-use relay_mesh_sdk::optional::runner::reading::{Memory as _, last_words, refused};
+use relay_mesh_sdk::optional::runner::reading::{Memory as _, last_words, refused, wait};
 use relay_mesh_sdk::optional::runner::{Ending, Outcome, ProcessExit, Start, Task};
 use relay_mesh_sdk::{Error, clock};
 
@@ -19,7 +19,11 @@ pub(super) fn conclude(task: &Task, memory: Option<&str>, exit: &ProcessExit) ->
         Start::Resume(_) | Start::Fork(_) => true,
     };
     let retry_after_ms = match outcome.ending {
-        Ending::Limited => seen.limit_ends.map(|ends| ends.saturating_mul(1000).saturating_sub(clock::now())),
+        Ending::Limited => {
+            let ends = seen.limit_ends.map(|ends| ends.saturating_mul(1000).saturating_sub(clock::now()));
+            // With a key of its own there is no event for it, and the server's words are all.
+            ends.or_else(|| seen.last_word.as_ref().and_then(|last| wait(&last.message)))
+        }
         _ => None,
     };
     Ok(Outcome {

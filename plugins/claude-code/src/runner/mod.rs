@@ -18,6 +18,10 @@ use serde_json::Value;
 
 use crate::ClaudeCode;
 
+/// How often a server that does not answer is asked again, with half a minute of waiting in all: whoever gave the task
+/// hears of it while it still matters.
+const RETRIES: &str = "6";
+
 impl Runner for ClaudeCode {
     fn ready() -> Result<Readiness, Error> {
         let version = programs::version("claude-version")?;
@@ -29,7 +33,7 @@ impl Runner for ClaudeCode {
     }
 
     fn prepare(task: &Task) -> Result<Launch, Error> {
-        prepare::prepare(task)
+        Ok(prepare::prepare(task)?.set("CLAUDE_CODE_MAX_RETRIES", RETRIES))
     }
 
     fn read(_: &Task, memory: Option<&str>, lines: &[OutputLine]) -> Result<OutputReading, Error> {

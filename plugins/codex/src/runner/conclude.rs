@@ -31,7 +31,7 @@ pub(super) fn conclude(task: &Task, memory: Option<&str>, exit: &ProcessExit) ->
 /// Codex has its errors only in words.
 fn failed(message: &str) -> Outcome {
     let says = |words: &[&str]| words.iter().any(|word| message.to_lowercase().contains(word));
-    let outcome = if says(&["usage limit", "quota", "out of credits"]) {
+    let outcome = if says(&["usage limit", "rate limit", "quota", "out of credits"]) {
         Outcome::of(Ending::Limited).because(format!("Codex's account is at its limit: {message}"))
     } else if status(message).is_none()
         && says(&["not logged in", "log in again", "missing environment variable", "api key"])

@@ -6,6 +6,16 @@ use relay_mesh_sdk::optional::runner::{Extensions, Launch, Reach, Start, StopSig
 use super::settings;
 
 pub(super) fn prepare(task: &Task) -> Result<Launch, Error> {
+    // Its events name no single answer of its model.
+    for (is_asked, what, untold) in [
+        (task.turns.is_some(), "turns", "how often its model has answered"),
+        (task.cost.is_some(), "cost", "what it costs"),
+    ] {
+        if is_asked {
+            let why = format!("Codex does not tell {untold}, so no limit of {what} can be kept");
+            return Err(Error::Unsupported(why));
+        }
+    }
     let launch = Launch::of("task").option_if("model", task.model.as_deref());
     let launch = match &task.schema {
         Some(schema) => launch.option("schema", []).file("schema.json", schema.as_str()),
@@ -29,11 +39,7 @@ pub(super) fn prepare(task: &Task) -> Result<Launch, Error> {
         Start::Fork(thread) => launch.option("fork", [thread.as_str()]),
     };
     // Codex prints nothing more after either signal; an interrupt lets it end its commands.
-    Ok(launch
-        .without(task.turns.is_some(), "no limit of turns")
-        .without(task.cost.is_some(), "no limit of cost")
-        .stop(StopSignal::Interrupt, 3_000)
-        .stop(StopSignal::Terminate, 2_000))
+    Ok(launch.stop(StopSignal::Interrupt, 3_000).stop(StopSignal::Terminate, 2_000))
 }
 
 /// With the user's own hooks, plugins and MCP servers, which run outside of Codex's sandbox.

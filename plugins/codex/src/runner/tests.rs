@@ -62,17 +62,24 @@ fn what_a_task_asks_for_is_worded() {
         model: Some("m".into()),
         schema: Some("{}".into()),
         guidance: Some("- Say \"hi\".\n".into()),
-        turns: Some(1),
-        cost: Some(1),
         ..alone(Reach::Look)
     };
-    let expected = "model=m; schema; guidance=\"- Say \\\"hi\\\".\\n\"; without-hooks; without-instructions; looking; resume=t1; but no limit of \
-                    turns, no limit of cost";
+    let expected =
+        "model=m; schema; guidance=\"- Say \\\"hi\\\".\\n\"; without-hooks; without-instructions; looking; resume=t1";
     check(&asked, expected);
     check(
         &Task { start: Start::Fork("t1".into()), ..alone(Reach::Look) },
         "without-hooks; without-instructions; looking; fork=t1",
     );
+    for (task, expected) in [
+        (
+            Task { turns: Some(1), ..task() },
+            "Codex does not tell how often its model has answered, so no limit of turns can be kept",
+        ),
+        (Task { cost: Some(1), ..task() }, "Codex does not tell what it costs, so no limit of cost can be kept"),
+    ] {
+        check(&task, &format!("unsupported: {expected}"));
+    }
 }
 
 #[test]

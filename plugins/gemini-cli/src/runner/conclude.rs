@@ -17,6 +17,7 @@ pub(super) fn conclude(_: &Task, memory: Option<&str>, exit: &ProcessExit) -> Re
     };
     Ok(Outcome {
         usage: seen.last_word.as_ref().map(|last| last.used.usage()),
+        turns: Some(seen.turns).filter(|turns| *turns > 0),
         denials: denials(&seen.denials),
         session: seen.session,
         ..outcome

@@ -26,7 +26,7 @@ impl Runner for GeminiCli {
         let version =
             version.ok_or_else(|| Error::NotFound("Gemini CLI is not installed: no `gemini` in PATH".into()))?;
         let (login, why) = login()?;
-        let unable = Abilities::FORK | Abilities::SCHEMA | Abilities::GUIDANCE | Abilities::TURNS | Abilities::COST;
+        let unable = Abilities::FORK | Abilities::SCHEMA | Abilities::GUIDANCE | Abilities::COST;
         Ok(Readiness { version, login, why: Some(why), able: Abilities::all() - unable })
     }
 

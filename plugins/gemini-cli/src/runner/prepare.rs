@@ -15,6 +15,11 @@ const LOOKING: &str = r#""read_file", "read_many_files", "glob", "grep_search", 
 const EDITING: &str = r#", "write_file", "replace""#;
 
 pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
+    if task.cost.is_some() {
+        return Err(Error::Unsupported(
+            "Gemini CLI does not tell what it costs, so no limit of cost can be kept".into(),
+        ));
+    }
     let launch = match &task.start {
         Start::Fresh(id) => Launch::of("task").option("session", [id.as_str()]),
         Start::Resume(session) => Launch::of("task").option("resume", [session.as_str()]),
@@ -41,8 +46,6 @@ pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
         .set("GEMINI_CLI_NO_RELAUNCH", "")
         .without(task.schema.is_some(), "no schema: only the task's text can ask for it")
         .without(task.guidance.is_some(), "no place for guidance")
-        .without(task.turns.is_some(), "no limit of turns")
-        .without(task.cost.is_some(), "no limit of cost")
         .stop(StopSignal::Terminate, 2_000))
 }
 

@@ -19,6 +19,9 @@ pub(super) struct Seen {
     pub(super) session: Option<String>,
     /// Tools that run: their names, and the file that they write.
     calls: BTreeMap<String, (String, Option<String>)>,
+    /// How often its model has answered, and whether the last of these answers is not over.
+    pub(super) turns: u32,
+    in_turn: bool,
     pub(super) denials: Vec<(String, String)>,
     pub(super) last_word: Option<LastWord>,
 }
@@ -53,13 +56,17 @@ fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
             events.push(RunEvent::Session(session.to_owned()));
         }
         "message" if text(line, "/role") == "assistant" => {
+            seen.is_in_turn();
             let said = text(line, "/content").to_owned();
             let is_piece = line["delta"] == true;
             if !said.is_empty() {
                 events.push(if is_piece { RunEvent::Piece(said) } else { RunEvent::Said(said) });
             }
         }
-        "tool_use" => begins(seen, line, events),
+        "tool_use" => {
+            seen.is_in_turn();
+            begins(seen, line, events);
+        }
         "tool_result" => ends(seen, line, events),
         "error" => events.push(RunEvent::Note(short(text(line, "/message")))),
         "result" => {
@@ -75,6 +82,13 @@ fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
             });
         }
         _ => {}
+    }
+}
+
+impl Seen {
+    /// There is no event for a turn: one begins with the first word or call after the results of the tools before it.
+    fn is_in_turn(&mut self) {
+        self.turns += u32::from(!std::mem::replace(&mut self.in_turn, true));
     }
 }
 
@@ -102,6 +116,10 @@ fn ends(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
     events.push(RunEvent::Tool(ToolCall { id: id.to_owned(), name, about, succeeded: Some(succeeded) }));
     if let Some(file) = file.filter(|_| succeeded) {
         events.push(RunEvent::Wrote(vec![file]));
+    }
+    // All calls of a turn are told before the first of their results.
+    if seen.calls.is_empty() && std::mem::replace(&mut seen.in_turn, false) {
+        events.push(RunEvent::Turns(seen.turns));
     }
 }
 

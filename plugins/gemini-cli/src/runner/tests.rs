@@ -87,14 +87,14 @@ fn what_it_cannot_do_is_said() {
         schema: Some("{}".into()),
         guidance: Some("x".into()),
         turns: Some(1),
-        cost: Some(1),
         model: Some("m".into()),
         ..alone(Reach::Look)
     };
     let expected = "resume=s1; model=m; without-extensions; servers=none; looking; policy; but";
-    let lacks =
-        "no schema: only the task's text can ask for it, no place for guidance, no limit of turns, no limit of cost";
+    let lacks = "no schema: only the task's text can ask for it, no place for guidance";
     check(&asked, &format!("{expected} {READ}, {lacks}"));
+    let why = "Gemini CLI does not tell what it costs, so no limit of cost can be kept";
+    check(&Task { cost: Some(1), ..task() }, &format!("unsupported: {why}"));
 }
 
 const OURS: &str = r#"{"mcpServers": {"relay-mesh": {}}, "hooks": {"SessionStart": [{"hooks": [

@@ -25,8 +25,8 @@ impl Runner for OpenCode {
             version.ok_or_else(|| Error::NotFound("OpenCode is not installed: no `opencode` in PATH".into()))?;
         let why =
             Some("OpenCode does not tell programs which providers are signed in; see `opencode auth list`".to_owned());
-        // It has no limit of cost, but says after each step what it has cost, so relay-mesh keeps the limit.
-        let unable = Abilities::OWN_ID | Abilities::SCHEMA | Abilities::GUIDANCE | Abilities::TURNS;
+        // It has no limits of cost and turns, but tells of each turn and what it has cost, so relay-mesh keeps them.
+        let unable = Abilities::OWN_ID | Abilities::SCHEMA | Abilities::GUIDANCE;
         Ok(Readiness { version, login: Login::Unknown, why, able: Abilities::all() - unable })
     }
 

@@ -57,7 +57,6 @@ pub(crate) fn prepare(task: &Task) -> Result<Launch, Error> {
         .without(is_alone, "an AGENTS.md beside a file that it reads is read too: there is no way to leave it out")
         .without(task.schema.is_some(), "no schema: only the task's text can ask for it")
         .without(task.guidance.is_some(), "no place for guidance")
-        .without(task.turns.is_some(), "no limit of turns")
         .stop(StopSignal::Terminate, 3_000))
 }
 

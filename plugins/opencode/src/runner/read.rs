@@ -64,6 +64,10 @@ fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
             let used = seen.used.get_or_insert_default();
             used.add(&line["part"]);
             events.push(RunEvent::Used(used.usage()));
+            // After a permission that nobody gave, no further step comes.
+            if seen.finished.as_deref() == Some("tool-calls") && !seen.rejected {
+                events.push(RunEvent::Turns(seen.steps));
+            }
         }
         "error" => {
             let error = &line["error"];

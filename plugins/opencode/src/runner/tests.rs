@@ -72,7 +72,7 @@ fn what_it_cannot_keep_is_said() {
         ..alone(Reach::Look)
     };
     check(&asked, "model=a/b; resume=ses_1; fork; without-plugins; own-agent");
-    assert_eq!(OpenCode::prepare(&asked).expect("a launch").without.len(), 4);
+    assert_eq!(OpenCode::prepare(&asked).expect("a launch").without.len(), 3);
 }
 
 #[test]

@@ -81,6 +81,7 @@ pub(super) fn event(event: guest::Event) -> Option<mesh_side::RunEvent> {
             wait_ms: retry.wait_ms,
         },
         guest::Event::Used(usage) => mesh_side::RunEvent::Used { usage: self::usage(usage) },
+        guest::Event::Turns(taken) => mesh_side::RunEvent::Turns { taken },
         guest::Event::Note(text) => mesh_side::RunEvent::Note { text: reason(&text) },
     })
 }

@@ -1,5 +1,6 @@
 //! `relay-mesh spawn`: start an agent and keep it, list those that were started, and show what one did.
 
+mod acp;
 mod approve;
 mod look;
 mod start;
@@ -28,6 +29,7 @@ use crate::signals::Stop;
     relay-mesh spawn codex 'look for flaky tests, and tell me which'\n  \
     relay-mesh spawn claude-code --name fixer --reach edit --worktree 'mend what alice reports'\n  \
     relay-mesh spawn gemini-cli --name reader --for 2h\n  \
+    relay-mesh spawn helper --acp 'my-agent --acp' --reach unguarded\n  \
     relay-mesh spawn list\n\n\
     It goes on after this command: mail to it begins turns, `relay-mesh steer NAME TEXT` tells it something, \
     `relay-mesh spawn show NAME` shows what it does, `relay-mesh dismiss NAME` ends it. The final words of a turn that one \
@@ -45,6 +47,9 @@ struct Start {
     /// The harness: claude-code, codex, opencode, gemini-cli, or one of an adapter of yours
     #[arg(value_name = "HARNESS")]
     harness: Option<String>,
+    /// Start this program instead, which speaks the Agent Client Protocol; the first word is then the agent's name
+    #[arg(long, value_name = "COMMAND", conflicts_with = "name")]
+    acp: Option<String>,
     /// Its first prompt; `-` takes it from standard input [default: it waits for mail]
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
@@ -117,6 +122,9 @@ enum Verb {
     /// Show which agents may start agents, and the file that says so
     #[command(after_help = "Example:\n  relay-mesh spawn allowed")]
     Allowed,
+    /// Programs of your own that may be started as agents
+    #[command(subcommand, after_help = "Example:\n  relay-mesh spawn acp allow 'opencode acp'")]
+    Acp(acp::Verb),
     /// Agree to an agent that another one wants
     #[command(after_help = "Examples:\n  relay-mesh spawn approve\n  relay-mesh spawn approve 01M7ZYH2C87X\n\n\
         The same as `relay-mesh asks answer ID allow`. Without an ID it agrees to the only one that waits.")]
@@ -141,6 +149,7 @@ impl CommandSpec for Args {
             Some(Verb::Allow(wanted)) => allowing::allow(Starts::Agents, wanted, context).await,
             Some(Verb::Disallow(wanted)) => allowing::disallow(Starts::Agents, &wanted, context),
             Some(Verb::Allowed) => allowing::allowed(Starts::Agents, context),
+            Some(Verb::Acp(verb)) => acp::run(verb, context).await,
             Some(Verb::Approve { id }) => approve::approve(id.as_deref(), context).await,
             Some(Verb::Work) => {
                 // It fails only if this process already leads a session, which is as good.

@@ -2,8 +2,9 @@
 
 use mesh::driven::{LONGEST_REQUEST, RequestOutcome, WantedAgent};
 
-use super::Start;
+use super::{Start, acp};
 use crate::commands::input;
+use crate::config::AcpProgram;
 use crate::context::Context;
 use crate::driven::begin;
 use crate::driven::permission::{self, Wish};
@@ -12,11 +13,18 @@ use crate::exit::Exit;
 use crate::runs::begin::existing;
 use crate::shapes::driven::{SpawnedShape, WishShape};
 
+/// The adapter for any program that speaks the Agent Client Protocol.
+const ANY_PROGRAM: &str = "acp";
+
 pub(super) async fn run(start: Start, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let asker = permission::on_command_line(context, &open).await?;
     let waits = start.wait;
-    let wanted = wanted(start, context)?;
+    let program = match start.acp.as_deref() {
+        Some(typed) => Some(acp::allowed(typed, context).await?),
+        None => None,
+    };
+    let wanted = wanted(start, program, context)?;
     if waits && wanted.text.trim().is_empty() {
         return Err(CommandError::usage(
             "there is nothing to wait for",
@@ -80,8 +88,15 @@ async fn first_turn(
     Ok((record, false))
 }
 
-fn wanted(start: Start, context: &Context) -> Result<WantedAgent, CommandError> {
-    let Some(harness) = start.harness else {
+fn wanted(start: Start, program: Option<AcpProgram>, context: &Context) -> Result<WantedAgent, CommandError> {
+    let (harness, name) = match (start.harness, &program) {
+        (Some(name), Some(_)) => (Some(ANY_PROGRAM.to_owned()), Some(name.parse()?)),
+        (None, Some(_)) => {
+            return Err(CommandError::usage("the agent has no name", "as in `relay-mesh spawn helper --acp COMMAND`"));
+        }
+        (harness, None) => (harness, start.name),
+    };
+    let Some(harness) = harness else {
         return Err(CommandError::usage(
             "the harness is missing",
             "as in `relay-mesh spawn codex 'look for flaky tests'`; `relay-mesh harnesses` shows which are here",
@@ -98,7 +113,9 @@ fn wanted(start: Start, context: &Context) -> Result<WantedAgent, CommandError> 
     let folder = start.cwd.map_or_else(|| context.workdir.clone(), |cwd| context.workdir.join(cwd));
     Ok(WantedAgent {
         harness,
-        name: start.name,
+        command: program.as_ref().map(|program| program.command.clone()).unwrap_or_default(),
+        variables: program.map(|program| program.environment).unwrap_or_default(),
+        name,
         text,
         folder: existing(&folder)?,
         worktree: start.worktree,

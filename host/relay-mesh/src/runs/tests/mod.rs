@@ -107,6 +107,7 @@ impl Stage {
             schema: None,
             turns: None,
             cost: None,
+            below: None,
             limits: RunLimits::default(),
             name: None,
             reserve: Vec::new(),
