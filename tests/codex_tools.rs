@@ -166,7 +166,7 @@ fn f1_f2_f5_f8_f9_f10_a_conversation_with_codex() {
 }
 
 #[test]
-fn f6_f7_a_thread_goes_on_after_its_server() {
+fn f6_f7_f13_a_thread_goes_on_after_its_server() {
     isolated(|| {
         let scene = scene(echo());
         allowed(&scene, "lead");
@@ -219,7 +219,7 @@ fn f6_f7_a_thread_goes_on_after_its_server() {
 }
 
 #[test]
-fn f11_f14_a_turn_ends_in_time_and_a_dead_child_is_told() {
+fn f11_f14_n_a_turn_ends_in_time_and_a_dead_child_is_told() {
     isolated(|| {
         let scene = scene(echo().talk("Talk for long", "I begin and").talk("Talk again", "I begin and"));
         allowed(&scene, "lead");

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use adapters::{Adapter, Adapters, NoConsents, OwnInstallation, Settings, Surroundings};
 use mesh::ports::driver::{
     Action, Answer, Approvals, DrivenAgent, DriverAbilities, DriverEvent, DriverFraming, Exchange, HarnessDriver,
-    Operation, Prompt, PromptStatus, TurnEnd,
+    Operation, Prompt, PromptStatus, Tailoring, TurnEnd,
 };
 use mesh::ports::harness::Harness as _;
 use mesh::ports::runner::{Extensions, Reach};

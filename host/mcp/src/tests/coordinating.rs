@@ -128,7 +128,10 @@ async fn a_client_is_shown_the_groups_that_were_asked_for() {
         ("core,runs,runners", Ok(())),
         (
             "core,run",
-            Err("`run` is not a group of tools: core, reservations, commands, runs, runners, asks, spawn, channels"),
+            Err(
+                "`run` is not a group of tools: core, reservations, commands, runs, runners, asks, spawn, channels, codex, \
+                 subagents, atm",
+            ),
         ),
     ] {
         assert_eq!(

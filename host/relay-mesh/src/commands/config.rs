@@ -57,7 +57,17 @@ use crate::shapes::settings::ConfigShape;
     expire-after = \"30d\"      # unread mail\n  \
     automatic = true          # whether commands start a cleanup once a day\n\n  \
     [wake]                    # yours alone; docs/coordination.md\n  \
-    gateway = [\"my-agent\", \"--text\", \"{text}\"]\n\n\
+    gateway = [\"my-agent\", \"--text\", \"{text}\"]\n\n  \
+    [codex]                   # threads of its tools; docs/codex-tools.md\n  \
+    identity = \"reviewer\"     # $RELAY_CODEX_IDENTITY, --identity\n  \
+    role = \"reviewer\"         # --role; and timeout, --timeout\n  \
+    timeout = \"5m\"\n  \
+    allow = [\"approval-policy=never\"] # yours alone, as program is\n\n  \
+    [roles.reviewer]          # a project may only narrow what it may do\n  \
+    harness = \"codex\"\n  \
+    effort = \"high\"           # and model, approval-policy\n  \
+    sandbox = \"read-only\"\n  \
+    developer-instructions = \"~/prompts/reviewer.md\"\n\n\
     Examples:\n  \
     relay-mesh config\n  \
     relay-mesh config --json | jq -r '.settings[] | select(.origin != \"default\") | .key'")]

@@ -241,7 +241,7 @@ impl ExecLink {
                 environment.push((name, value));
             }
         }
-        let files = self.folder.of_link();
+        let files = self.folder.of_program();
         Order {
             command,
             environment,

@@ -140,10 +140,24 @@ impl LinkHandle {
         let _gone = self.wishes.send(Wish::Act(action));
     }
 
+    pub(super) fn actions(&self) -> LinkActions {
+        LinkActions(self.wishes.clone())
+    }
+
     /// Leaves the link: then `gone` is answered or dropped once nothing of this session runs in its program.
     pub(super) fn leave(mut self, session: Option<String>, gone: oneshot::Sender<()>) {
         self.has_left = true;
         let _gone = self.wishes.send(Wish::Leave(session, gone));
+    }
+}
+
+/// What is asked of a link's sessions, for whoever has no place on it.
+#[derive(Clone, Debug)]
+pub(super) struct LinkActions(mpsc::UnboundedSender<Wish>);
+
+impl LinkActions {
+    pub(super) fn act(&self, action: Action) {
+        let _gone = self.0.send(Wish::Act(action));
     }
 }
 

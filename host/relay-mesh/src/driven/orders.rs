@@ -8,7 +8,7 @@ use mesh::sessions::{Activity, Session};
 use mesh::{Ran, Runner};
 
 use super::agent::Driving;
-use super::link::LinkHandle;
+use super::link::LinkActions;
 use crate::errors::CommandError;
 
 /// The command.
@@ -19,7 +19,7 @@ const DRIVER: &str = "driver";
 /// What is known of the running turn.
 struct TurnStopper {
     /// The link by which it can be stopped, and the session; none if nothing can.
-    running: Option<(LinkHandle, String)>,
+    running: Option<(LinkActions, String)>,
     /// Why nothing can.
     why_not: &'static str,
 }
@@ -55,7 +55,7 @@ impl Driving {
         let linked = self.linked.as_ref().zip(self.linked.as_ref().and_then(|linked| linked.session.clone()));
         let (running, why_not) = match (&self.turn, linked) {
             (Some(_), Some((linked, session))) if linked.handle.able.interrupt => {
-                (Some((linked.handle.clone(), session)), "")
+                (Some((linked.handle.actions(), session)), "")
             }
             (Some(_), Some(_)) => (None, "its harness cannot stop a turn"),
             (Some(_), None) | (None, _) => (None, "no turn runs"),
