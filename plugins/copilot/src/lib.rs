@@ -90,7 +90,7 @@ mod tests {
     fn a_recorded_conversation_shows_its_user_the_command_and_not_the_models_description_of_it() {
         let prompt = |number: u32, text: &str| {
             let id = format!("5d20a1b2-0000-4000-8000-00000000000{number}");
-            Action::Prompt(("ses_1".to_owned(), Prompt { id, text: text.to_owned(), by_user: true }))
+            Action::Prompt(("ses_1".to_owned(), Prompt { id, text: text.to_owned(), by_user: true, context: None }))
         };
         let allow = || {
             let reply = Reply { question: String::new(), kept: None, answer: Answer::Allow };

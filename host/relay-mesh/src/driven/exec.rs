@@ -134,7 +134,7 @@ impl ExecLink {
         prompt: &Prompt,
         wanted: &mut mpsc::UnboundedReceiver<Wish>,
     ) -> Option<oneshot::Sender<()>> {
-        let Some(agent) = self.agent.clone() else { return None };
+        let agent = self.agent.clone()?;
         let harness = Arc::clone(&self.harness);
         let task = self.task(prompt, &agent);
         let mut running = match self.begin(harness.as_ref(), &task, prompt).await {
