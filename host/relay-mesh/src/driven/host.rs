@@ -41,6 +41,8 @@ pub(crate) struct Host {
     pub(crate) open: Arc<Open>,
     /// Where they say what they say.
     pub(super) deltas: Deltas,
+    /// Changes when an agent is asked for a command.
+    pub(super) orders: watch::Sender<()>,
 }
 
 /// Drives every agent of the data folder until none is left, or until it is asked to stop. Returns at once if another
@@ -50,7 +52,8 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     let Some(_driving) = open.mesh.hold_driving().await? else { return Ok(()) };
     let (deltas, all) = (Deltas::new(), CancellationToken::new());
     let offering = tokio::spawn(deltas.clone().offer(context.at(context.workdir.clone()), all.clone()));
-    let host = Arc::new(Host { context: context.at(context.workdir.clone()), open, deltas });
+    let host =
+        Arc::new(Host { context: context.at(context.workdir.clone()), open, deltas, orders: watch::Sender::new(()) });
     sweep(&host.open).await?;
     // Watch before reading, so that no change is missed in between.
     let mut records = host.open.mesh.watch_driven().await?;
@@ -78,6 +81,7 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
             }
             ordered = commands.changed() => {
                 ordered?;
+                host.orders.send_replace(());
                 changed.send_replace(());
             }
             Some(ended) = agents.join_next() => match ended {
