@@ -60,8 +60,8 @@ pub(super) struct Driving {
     pub(super) answers: AnswerQueue,
     /// Its user has paused it: nothing is given to it.
     paused: bool,
-    /// Something has changed since it was looked for commands.
-    may_have_orders: bool,
+    /// Changes when an agent is asked for a command.
+    orders: watch::Receiver<()>,
     /// The exclusive right to bring mail to its session.
     delivery: Option<(SessionRef, Box<dyn Hold>)>,
     beat: Instant,
@@ -139,10 +139,7 @@ pub(super) async fn drive(
                 return Ok(());
             }
             news = heard(&mut driving.linked) => driving.hear(news).await,
-            _ = changed.changed() => {
-                driving.may_have_orders = true;
-                Ok(())
-            }
+            _ = changed.changed() => Ok(()),
             waited = mail_for(&mut mail, ask.as_ref()) => waited,
             (question, outcome) = driving.answers.next() => driving.answered(&question, outcome).await,
             () = tokio::time::sleep_until(deadline) => driving.tick().await,
@@ -186,6 +183,9 @@ impl Driving {
         let folder = DrivenFolder::of(&host.context.settings.dir.value, record.id);
         let transcript = Transcript::open(folder.transcript());
         let now = Instant::now();
+        let mut orders = host.orders.subscribe();
+        // Some may have come before.
+        orders.mark_changed();
         Ok(Driving {
             host,
             harness,
@@ -209,7 +209,7 @@ impl Driving {
             questions: BTreeMap::new(),
             answers: AnswerQueue::default(),
             paused: false,
-            may_have_orders: true,
+            orders,
             delivery: None,
             beat: now,
         })
@@ -281,7 +281,8 @@ impl Driving {
             let at_once = matches!(over, TreeOver::ParentEnded(_) | TreeOver::Spent(_, OverBudget::Time));
             return self.spent(&over.to_string(), at_once).await;
         }
-        if std::mem::take(&mut self.may_have_orders) {
+        if self.orders.has_changed().unwrap_or(false) {
+            self.orders.mark_unchanged();
             self.take_orders().await?;
         }
         self.take_interrupts().await?;

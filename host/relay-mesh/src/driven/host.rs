@@ -47,6 +47,8 @@ pub(crate) struct Host {
     /// The programs that several of them share, and how many may share one.
     pub(super) programs: Programs,
     pub(super) most_on_a_program: usize,
+    /// Changes when an agent is asked for a command.
+    pub(super) orders: watch::Sender<()>,
 }
 
 /// Drives every agent of the data folder until none is left, or until it is asked to stop. Returns at once if another
@@ -60,7 +62,8 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
         Allowed::to_start(Starts::Agents, &context.settings, &context.environment).and_then(|all| all.bounds());
     let most_on_a_program = bounds.unwrap_or_default().share;
     let programs = Programs::default();
-    let host = Host { context: context.at(context.workdir.clone()), open, deltas, programs, most_on_a_program };
+    let (context_of_all, orders) = (context.at(context.workdir.clone()), watch::Sender::new(()));
+    let host = Host { context: context_of_all, open, deltas, programs, most_on_a_program, orders };
     let host = Arc::new(host);
     sweep(&host.open).await?;
     program::clean_up(&context.settings.dir.value);
@@ -90,6 +93,7 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
             }
             ordered = commands.changed() => {
                 ordered?;
+                host.orders.send_replace(());
                 changed.send_replace(());
             }
             Some(ended) = agents.join_next() => match ended {
