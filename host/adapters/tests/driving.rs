@@ -88,7 +88,10 @@ async fn actions_and_events_arrive_whole() {
     assert_eq!((answered.memory, &answered.events[0].1), (Some(json!(3)), &DriverEvent::Activity(Activity::Busy)));
     let prompt = Prompt { id: "p".to_owned(), text: "é\n".to_owned(), by_user: true, context: None };
     let prompted = driver.act(None, &Action::Prompt("s".to_owned(), prompt)).await.expect("done");
-    assert_eq!(prompted.frames, [r#"Action::Prompt(("s", Prompt { id: "p", text: "é\n", by-user: true }))"#]);
+    assert_eq!(
+        prompted.frames,
+        [r#"Action::Prompt(("s", Prompt { id: "p", text: "é\n", by-user: true, context: None }))"#]
+    );
 }
 
 #[tokio::test]
