@@ -111,9 +111,9 @@ async fn an_answer_without_measure_is_the_adapters_fault() {
     let (_stage, polite) = polite(&[]).await;
     let driver = polite.driver().expect("it exports it");
     let receive = async |frame: &str| driver.receive(None, &[frame.to_owned()]).await;
-    assert!(receive("keep 65000").await.is_ok());
-    let told = receive("keep 70000").await.expect_err("too much").to_string();
-    assert!(told.contains("it answered 70002 bytes kept between two calls, and 65536 are the most"), "{told}");
+    assert!(receive("keep 1040000").await.is_ok());
+    let told = receive("keep 1050000").await.expect_err("too much").to_string();
+    assert!(told.contains("it answered 1050002 bytes kept between two calls, and 1048576 are the most"), "{told}");
     let told = receive("send 2000").await.expect_err("too many").to_string();
     assert!(told.contains("it answered 2000 frames at once, and 1024 are the most"), "{told}");
 }
