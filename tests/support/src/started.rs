@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{ClaudeCode, Codex, Gemini, Model, OpenCode, Outcome, Program, REPEATED, Script, Stage, wait_for};
+use crate::{
+    ClaudeCode, Codex, Gemini, Model, OpenCode, Outcome, Program, REPEATED, Script, Stage, wait_for, wait_or_show,
+};
 
 /// What a harness that relay-mesh starts needs on a stage whose model is scripted: its program on the path, its settings,
 /// and these variables.
@@ -210,14 +212,16 @@ impl Spawning {
 
     /// The guard and the program of the only agent, which it may have to be told something to have.
     pub fn driven(&self, name: &str) -> (u32, u32) {
-        self.ok(&["spawn", "list"]);
-        if self.running().is_none() {
-            self.ok(&["steer", name, "--next", "Are you there"]);
-        }
-        wait_for("it is driven", || {
+        let mut is_asked = false;
+        let look = || {
             self.ok(&["spawn", "list"]);
+            // What a host that was killed has left is gone when the next one begins.
+            if self.running().is_none() && !std::mem::replace(&mut is_asked, true) {
+                self.ok(&["steer", name, "--next", "Are you there"]);
+            }
             self.host().and(self.running())
-        })
+        };
+        wait_or_show("it is driven", look, || self.told())
     }
 
     /// The process that drives them.

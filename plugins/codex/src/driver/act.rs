@@ -100,13 +100,19 @@ impl Link {
     }
 
     /// The prompts that a page of a thread's turns holds, among those that were asked about. What no page holds is lost:
-    /// also a text that was given to a running turn, if the turn ended before a request held it.
+    /// also a text that was given to a running turn, if the turn ended before a request held it. If Codex was killed while
+    /// it wrote one down, the turn is there without it, and its model may read it all the same: then nobody knows.
     pub(super) fn accounted(&mut self, id: &str, asked: Vec<String>, listed: &Value, out: &mut Outbox) {
-        use relay_mesh_sdk::optional::driver::PromptStatus::{Answered, Lost, Shown};
+        use relay_mesh_sdk::optional::driver::PromptStatus::{Answered, Lost, Shown, Unknown};
         let turns = listed["data"].as_array().map(Vec::as_slice).unwrap_or_default();
         let holds = |turn: &Value, prompt: &str| {
             turn["items"].as_array().into_iter().flatten().any(|item| item["clientId"].as_str() == Some(prompt))
         };
+        let says_nothing = |turn: &Value| {
+            let is_users = |item: &Value| item["type"].as_str() == Some("userMessage") || item["clientId"].is_string();
+            !turn["items"].as_array().into_iter().flatten().any(is_users)
+        };
+        let is_torn = turns.iter().any(says_nothing);
         let mut missing = Vec::new();
         for prompt in asked {
             let status = match turns.iter().find(|turn| holds(turn, &prompt)) {
@@ -121,6 +127,11 @@ impl Link {
             out.say(id, AgentEvent::Prompt((prompt, status)));
         }
         match listed["nextCursor"].as_str() {
+            _ if is_torn => {
+                for prompt in missing {
+                    out.say(id, AgentEvent::Prompt((prompt, Unknown)));
+                }
+            }
             Some(cursor) if !missing.is_empty() => self.account(id.to_owned(), missing, Some(cursor), out),
             Some(_) | None => {
                 for prompt in missing {
