@@ -35,7 +35,11 @@ def passed():
             return
         os.rename(ARMED, KILLED)
         for victim in victims:
-            os.kill(child.pid if victim == "harness" else int(victim), signal.SIGKILL)
+            try:
+                os.kill(child.pid if victim == "harness" else int(victim), signal.SIGKILL)
+            except ProcessLookupError:
+                # It has ended with another one already.
+                pass
         if "harness" in victims:
             os.kill(os.getpid(), signal.SIGKILL)
 
