@@ -65,7 +65,7 @@ fn between_frames(harness: &'static str, every: usize) {
         kills += 1;
     }
     let _disarmed = std::fs::remove_file(gate("armed"));
-    assert!(kills > 3, "{harness}: a turn of {kills} frames");
+    assert!(kills >= 3, "{harness}: a turn of {kills} frames");
     each_once_or_marked(&scene, &sent);
     scene.ok(&["dismiss", "helper"]);
     scene.nothing_is_left();
