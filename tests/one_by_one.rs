@@ -76,8 +76,13 @@ fn d9_a_harness_that_cannot_be_driven_is_run_for_one_prompt_at_a_time() {
             let before = told().matches("Go on for ever").count();
             wait_or_show("it works", || runs().then_some(()), || scene.told());
             scene.kill(victim);
-            scene.ok(&["spawn", "list"]);
-            wait_or_show("nothing of the turn is left", || (!runs()).then_some(()), || scene.told());
+            let is_over = || {
+                scene.ok(&["spawn", "list"]);
+                (!runs()).then_some(())
+            };
+            wait_or_show("nothing of the turn is left", is_over, || {
+                format!("{victim:?} {} {:?} {}", scene.told(), scene.ours(), scene.record("helper"))
+            });
             scene.ok(&["steer", "helper", "after the break"]);
             assert_eq!(told().matches("Go on for ever").count(), before, "{victim:?}: {}", told());
         }
