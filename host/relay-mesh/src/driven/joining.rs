@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::errors::{CommandError, Failure, adapters};
 use crate::exit::Exit;
 
+use super::program::OF_THE_TERMINAL;
 use super::{DrivenFolder, MARK, OUTBOX};
 
 /// How long the harness's terminal may take to end after it was closed.
@@ -54,7 +55,7 @@ pub(crate) async fn join(context: &Context, record: &DrivenRecord, command: Vec<
     // The session was begun in this folder, and its user is not the agent.
     child.current_dir(&record.agent.folder).env_remove(MARK).env_remove(OUTBOX);
     // Where its settings are, as the agent has it.
-    child.envs(record.environment.iter().filter(|(name, _)| !is_of_the_terminal(name)).cloned());
+    child.envs(record.environment.iter().filter(|(name, _)| !OF_THE_TERMINAL.contains(&name.as_str())).cloned());
     let cannot = |source: std::io::Error| Failure {
         what: format!("`{}` could not be started", command.join(" ")),
         hint: Some(format!("`relay-mesh attach {} --lines` shows it without that program", record.agent.name)),
@@ -106,8 +107,4 @@ impl Ends {
             }
         }
     }
-}
-
-fn is_of_the_terminal(name: &str) -> bool {
-    ["TERM", "COLORTERM", "NO_COLOR"].contains(&name)
 }

@@ -23,7 +23,7 @@ use crate::runs::supervise::step;
 /// The folder of the data folder with those of programs that are shared.
 const FOLDER: &str = "links";
 /// The variables that say which terminal somebody sits at. A program that is shared has those of whoever needed it first.
-const OF_THE_TERMINAL: [&str; 3] = ["TERM", "COLORTERM", "NO_COLOR"];
+pub(super) const OF_THE_TERMINAL: [&str; 3] = ["TERM", "COLORTERM", "NO_COLOR"];
 /// How long it may take to be greeted at a socket, and how often to look whether a program listens.
 const GREETS: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);

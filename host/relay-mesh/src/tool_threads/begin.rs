@@ -22,8 +22,8 @@ use crate::errors::CommandError;
 use crate::runs::begin::full_name;
 use crate::runs::for_clients::folder_of;
 
-/// The harness whose program the settings may name.
-const CODEX: &str = "codex";
+/// The harness whose program the settings may name, and of which a server tells how it stands.
+pub(super) const CODEX: &str = "codex";
 /// How long an idle thread may take to make room for another.
 const MAKES_ROOM: std::time::Duration = std::time::Duration::from_secs(20);
 

@@ -6,11 +6,9 @@ use mesh::ports::machine::Machine as _;
 use mesh::sessions::Principal;
 use mesh::tool_threads::ThreadRow;
 
+use super::begin::CODEX;
 use super::{Shared, agent_of};
 use crate::errors::CommandError;
-
-/// The harness that is told of.
-const CODEX: &str = "codex";
 
 impl Shared {
     pub(super) async fn threads(&self, caller: &Principal) -> Result<Vec<ThreadRow>, CommandError> {
