@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Format, Talk};
+use crate::screen::ColourWhen;
 
 /// Lets coding agents in different harnesses find each other, talk, and be woken when mail comes.
 #[derive(Debug, Parser)]
@@ -56,6 +57,18 @@ pub(crate) struct Common {
     /// Print results and errors alone, no notes and no next steps
     #[arg(long, short, global = true, help_heading = "For every command")]
     pub(crate) quiet: bool,
+    /// Colour states and labels; NO_COLOR turns it off where this says nothing
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_default_value = true,
+        hide_short_help = true,
+        help_heading = "For every command"
+    )]
+    pub(crate) color: ColourWhen,
     /// When a message counts as stored [$RELAY_DURABILITY, else disk]
     #[arg(long, global = true, value_enum, hide_short_help = true, help_heading = "For every command")]
     pub(crate) durability: Option<Durable>,

@@ -34,6 +34,7 @@ mod render;
 mod retention;
 mod reviews;
 mod runs;
+mod screen;
 mod server;
 mod setup;
 mod shapes;
@@ -78,7 +79,7 @@ fn main() -> ExitCode {
     }
     let environment = Environment::of_this_process();
     logging::start(&environment);
-    let printer = Printer::new(cli.common.format(), cli.common.talk(), &environment);
+    let printer = Printer::new(cli.common.format(), cli.common.talk(), cli.common.color, &environment);
     let exit = match perform(cli, environment, printer) {
         Ok(exit) => exit,
         Err(error) if error.is_reader_gone() => Exit::Success,

@@ -11,11 +11,17 @@ use store::{causes, reasons};
 use crate::environment::Environment;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
+use crate::screen::{ColourWhen, Screen};
 
 /// A command's result, shown as text or as JSON.
 pub(crate) trait Show: Serialize {
-    /// Text for people: whole lines, without the final line break.
+    /// Text for people: whole lines, without the final line break. Nothing is cut and nothing left out.
     fn text(&self) -> String;
+
+    /// The same for a terminal, if it is another text there.
+    fn text_on(&self, _screen: &Screen) -> String {
+        self.text()
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +30,8 @@ pub(crate) struct Printer {
     talk: Talk,
     /// Whether error labels may be coloured.
     colour: Colour,
+    /// The terminal of standard output; none in a pipe.
+    screen: Option<Screen>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +56,19 @@ enum Colour {
 }
 
 impl Printer {
-    pub(crate) fn new(format: Format, talk: Talk, environment: &Environment) -> Printer {
-        let ansi = environment.get("NO_COLOR").is_none() && io::stderr().is_terminal();
-        Printer { format, talk, colour: if ansi { Colour::Ansi } else { Colour::Plain } }
+    pub(crate) fn new(format: Format, talk: Talk, when: ColourWhen, environment: &Environment) -> Printer {
+        let ansi = match when {
+            ColourWhen::Always => true,
+            ColourWhen::Never => false,
+            ColourWhen::Auto => environment.get("NO_COLOR").is_none() && io::stderr().is_terminal(),
+        };
+        let colour = if ansi { Colour::Ansi } else { Colour::Plain };
+        Printer { format, talk, colour, screen: Screen::of(environment, when) }
+    }
+
+    /// The terminal of standard output; none in a pipe.
+    pub(crate) fn screen(&self) -> Option<Screen> {
+        self.screen
     }
 
     pub(crate) fn format(&self) -> Format {
@@ -60,7 +78,7 @@ impl Printer {
     pub(crate) fn show(&self, shown: &impl Show) -> Result<(), CommandError> {
         match self.format {
             Format::Text => {
-                let mut text = shown.text();
+                let mut text = self.screen.map_or_else(|| shown.text(), |screen| shown.text_on(&screen));
                 if text.is_empty() {
                     return Ok(());
                 }

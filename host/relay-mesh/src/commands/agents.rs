@@ -7,7 +7,7 @@ use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::shapes::agents::AgentsShape;
+use crate::shapes::agents::{AgentsShape, Detail};
 
 /// Show who is here
 #[derive(clap::Args, Debug)]
@@ -15,8 +15,10 @@ use crate::shapes::agents::AgentsShape;
     `away-after`, and nothing else, such as a process or an open stream, shows that it is there; offline: ended.\n\n\
     Examples:\n  \
     relay-mesh agents\n  \
+    relay-mesh agents --all -v\n  \
     relay-mesh agents reviewer\n  \
-    relay-mesh agents --json | jq -r '.agents[] | select(.presence == \"idle\") | .name'")]
+    relay-mesh agents --json | jq -r '.agents[] | select(.presence == \"idle\") | .name'\n\n\
+    On a terminal the table is as wide as that, and leaves out who is offline; in a pipe, and as JSON, it has everybody.")]
 pub(crate) struct Args {
     /// Only those whose name, role, task, project, harness, model or skills match, best first
     #[arg(value_name = "QUERY")]
@@ -24,6 +26,12 @@ pub(crate) struct Args {
     /// Show at most this many matches
     #[arg(long, value_name = "NUMBER", default_value_t = 50, requires = "query")]
     limit: usize,
+    /// On a terminal, also those that are offline
+    #[arg(long, short)]
+    all: bool,
+    /// On a terminal, also why each is thought to be busy, idle or away
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 impl CommandSpec for Args {
@@ -41,7 +49,9 @@ impl CommandSpec for Args {
                 None => "nobody is here yet; `relay-mesh register NAME` makes an agent for this command line",
             });
         }
-        context.printer.show(&AgentsShape { agents: &agents, now: open.machine.now() })?;
+        let as_found = self.query.is_some();
+        let detail = Detail { all: self.all || as_found, reasons: self.verbose, as_found };
+        context.printer.show(&AgentsShape { agents: &agents, now: open.machine.now(), detail })?;
         Ok(Exit::Success)
     }
 }

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable_line, table};
+use crate::screen::{Column, Screen, colour_of_state};
 use crate::shapes::{ago, rfc3339};
 
 /// Show the sessions of each harness, also those that have not joined
@@ -104,6 +105,22 @@ impl Show for SessionsShape {
         let rows: Vec<Vec<String>> = self.sessions.iter().map(|one| row(one, self.now)).collect();
         table(&["HARNESS", "SESSION", "AGENT", "DOES", "HEARD", "WOKEN BY", "FOLDER"], &rows)
     }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        const HEAD: [Column; 7] = [
+            Column::cut("HARNESS", 7, 1),
+            Column::cut("SESSION", 8, 0),
+            Column::cut("AGENT", 8, 0),
+            Column::whole("DOES", 2).painted(colour_of_state),
+            Column::whole("HEARD", 4),
+            Column::cut("WOKEN BY", 8, 5),
+            Column::cut("FOLDER", 10, 3),
+        ];
+        if self.sessions.is_empty() {
+            return String::new();
+        }
+        screen.table(&HEAD, &self.sessions.iter().map(|one| row(one, self.now)).collect::<Vec<_>>())
+    }
 }
 
 fn row(one: &SessionShape, now: Instant) -> Vec<String> {
@@ -153,6 +170,13 @@ mod tests {
             "HARNESS  SESSION  AGENT  DOES  HEARD      WOKEN BY           FOLDER\n\
              codex    s1       alice  idle  1 min ago  app-server, queue  /srv/app\n\
              codex    s2       -      -     -          its person         /srv/app"
+        );
+        let narrow = shape.text_on(&Screen { columns: 40, is_coloured: false, redraws: false });
+        assert_eq!(
+            narrow,
+            "HARNESS  SESSION  AGENT  DOES  FOLDER\n\
+             codex    s1       alice  idle  /srv/app\n\
+             codex    s2       -      -     /srv/app"
         );
     }
 }

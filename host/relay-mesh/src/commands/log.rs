@@ -39,6 +39,9 @@ pub(crate) struct Args {
     /// Only events of this kind, as the second column names them; may be given several times
     #[arg(long = "type", value_name = "KIND", value_parser = kind)]
     kinds: Vec<String>,
+    /// On a terminal, whole lines, also those that are wider
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 /// Also accepts the names that kinds had before 0.1.
@@ -79,7 +82,7 @@ impl CommandSpec for Args {
         tokio::pin!(noticing);
         loop {
             let printed;
-            (from, printed) = print_from(context, &open, from, &wanted).await?;
+            (from, printed) = print_from(context, &open, from, &wanted, self.verbose).await?;
             let Some(watch) = &mut watch else {
                 if printed == 0 {
                     let what = match self.kinds.as_slice() {
@@ -107,12 +110,13 @@ async fn print_from(
     open: &Open,
     mut from: Position,
     wanted: &impl Fn(&Event) -> bool,
+    is_whole: bool,
 ) -> Result<(Position, usize), CommandError> {
     let mut printed = 0;
     loop {
         let stretch = open.mesh.event_log(from).await?;
         for event in stretch.events.iter().filter(|event| wanted(event)) {
-            context.printer.show(&EventShape::of(event))?;
+            context.printer.show(&EventShape::of(event, is_whole))?;
             printed += 1;
         }
         if stretch.damage > 0 {

@@ -16,6 +16,7 @@ use crate::render::Format;
 use crate::render::Show;
 use crate::server::ServerRecord;
 use crate::server::of_harness::HarnessServerRecord;
+use crate::shapes::agents::Detail;
 use crate::shapes::commands::CommandsShape;
 use crate::shapes::harness_servers::HarnessServerShape;
 use crate::shapes::mail::QueuedShape;
@@ -46,9 +47,15 @@ pub(crate) struct Args {
     /// `away-after` of the settings]
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     stale: Option<Duration>,
-    /// Keep running, and show it again whenever it has changed
+    /// Keep running, and show it again whenever it has changed; on a terminal in the same place
     #[arg(long, short)]
     follow: bool,
+    /// On a terminal, also agents that are offline
+    #[arg(long, short)]
+    all: bool,
+    /// On a terminal, also why each agent is thought to be busy, idle or away
+    #[arg(long, short)]
+    verbose: bool,
 }
 
 /// How long changes are collected while following: in a busy mesh each one would print a screenful.
@@ -67,9 +74,10 @@ impl CommandSpec for Args {
         let named =
             [(self.agents, Part::Agents), (self.reservations, Part::Reservations), (self.commands, Part::Commands)];
         let named: Vec<Part> = named.into_iter().filter(|(asked, _)| *asked).map(|(_, part)| part).collect();
+        let detail = Detail { all: self.all, reasons: self.verbose, as_found: false };
         if !self.follow {
             let found = look(context, &open).await?;
-            context.printer.show(&shape(context, &found, &named))?;
+            context.printer.show(&shape(context, &found, &named, detail))?;
             return match found.status.out_of_reach {
                 None => Ok(Exit::Success),
                 Some(_) => Ok(Exit::Store),
@@ -81,7 +89,7 @@ impl CommandSpec for Args {
         let mut last = String::new();
         loop {
             let found = look(context, &open).await?;
-            show_if_new(context, &shape(context, &found, &named), &mut last)?;
+            show_if_new(context, &shape(context, &found, &named, detail), &mut last)?;
             drop(found);
             tokio::select! {
                 () = stop.asked() => return Ok(Exit::Success),
@@ -97,12 +105,16 @@ impl CommandSpec for Args {
 
 /// Shows the status if its text differs from the last one shown.
 fn show_if_new(context: &Context, shape: &StatusShape<'_>, last: &mut String) -> Result<(), CommandError> {
-    let text = shape.text();
+    let screen = context.printer.screen().filter(|_| context.printer.format() == Format::Text);
+    let text = screen.map_or_else(|| shape.text(), |screen| shape.text_on(&screen));
     if text == *last {
         return Ok(());
     }
-    if !last.is_empty() && context.printer.format() == Format::Text {
-        context.printer.data("")?;
+    match screen {
+        // In the same place: to the top, and what was below is gone. Nothing has to be put back when this is killed.
+        Some(screen) if screen.redraws => context.printer.bytes(b"\x1b[H\x1b[J")?,
+        Some(_) | None if !last.is_empty() && context.printer.format() == Format::Text => context.printer.data("")?,
+        Some(_) | None => {}
     }
     *last = text;
     context.printer.show(shape)
@@ -129,7 +141,7 @@ async fn look(context: &Context, open: &Open) -> Result<Snapshot, CommandError> 
     Ok(Snapshot { host, of_harnesses, status, reserved, commands, now })
 }
 
-fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part]) -> StatusShape<'a> {
+fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part], detail: Detail) -> StatusShape<'a> {
     let Snapshot { host, of_harnesses, status, reserved, commands, now } = found;
     let held = status.held.iter().map(|held| HeldShape {
         from: held.from.to_string(),
@@ -152,5 +164,6 @@ fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part]) -> StatusSh
         out_of_reach: status.out_of_reach.clone(),
         now: *now,
         named: named.to_vec(),
+        detail,
     }
 }

@@ -11,7 +11,7 @@ use crate::commands::waiting::{Patience, Waited, timeout};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::shapes::agents::AgentsShape;
+use crate::shapes::agents::{AgentsShape, Detail};
 
 /// Wait until agents are here
 #[derive(clap::Args, Debug)]
@@ -67,7 +67,8 @@ impl CommandSpec for Args {
         };
         match waited {
             Waited::For(seen) => {
-                context.printer.show(&AgentsShape { agents: &seen?, now: open.machine.now() })?;
+                let detail = Detail { all: true, reasons: true, as_found: true };
+                context.printer.show(&AgentsShape { agents: &seen?, now: open.machine.now(), detail })?;
                 Ok(Exit::Success)
             }
             Waited::InVain => {

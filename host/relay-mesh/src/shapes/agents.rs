@@ -1,7 +1,7 @@
 //! Agents: `register`, `agents`, and the table in `status`.
 
 use mesh::Adopted;
-use mesh::agents::{AgentSummary, Origin};
+use mesh::agents::{AgentSummary, Origin, Presence};
 use mesh::ports::machine::Instant;
 use serde::{Serialize, Serializer};
 use view::{AgentDetail, RegistrationView};
@@ -9,7 +9,8 @@ use view::{AgentDetail, RegistrationView};
 pub(crate) use view::RegisteredView as RegisteredShape;
 
 use super::{ago, counted};
-use crate::render::{Show, Table, on_one_line, printable_line};
+use crate::render::{Show, Table, printable_line};
+use crate::screen::{Column, Screen, colour_of_state, natural_order};
 
 /// What the HARNESS column shows.
 fn kind(agent: &AgentDetail) -> &str {
@@ -34,12 +35,54 @@ pub(crate) struct AgentsShape<'a> {
     /// The current time, for "2 h ago".
     #[serde(skip)]
     pub(crate) now: Instant,
+    /// What a terminal shows of them.
+    #[serde(skip)]
+    pub(crate) detail: Detail,
+}
+
+/// What a terminal shows of agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Detail {
+    /// Also agents that are offline.
+    pub(crate) all: bool,
+    /// Also why an agent is thought to be what it is.
+    pub(crate) reasons: bool,
+    /// The order of the list is kept: it is that of a search.
+    pub(crate) as_found: bool,
 }
 
 impl Show for AgentsShape<'_> {
     fn text(&self) -> String {
         if self.agents.is_empty() { String::new() } else { agents_table(self.agents, self.now) }
     }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        if self.agents.is_empty() { String::new() } else { agents_on(screen, self.agents, self.now, self.detail) }
+    }
+}
+
+/// The table of agents as a terminal shows it, and how many of them it leaves out.
+pub(crate) fn agents_on(screen: &Screen, agents: &[AgentSummary], now: Instant, detail: Detail) -> String {
+    const HEAD: [Column; 7] = [
+        Column::cut("AGENT", 8, 0),
+        Column::whole("PRESENCE", 0).painted(colour_of_state),
+        Column::whole("HEARD", 2),
+        Column::whole("WAITING", 1),
+        Column::cut("HARNESS", 7, 5),
+        Column::cut("ABOUT", 10, 3),
+        Column::cut("BECAUSE", 12, 4),
+    ];
+    let is_offline = |seen: &&AgentSummary| seen.presence == Presence::Offline;
+    let mut shown: Vec<&AgentSummary> = agents.iter().filter(|seen| detail.all || !is_offline(seen)).collect();
+    if !detail.as_found {
+        shown.sort_by(|one, other| natural_order(one.agent.name.as_str(), other.agent.name.as_str()));
+    }
+    let rows: Vec<Vec<String>> = shown.iter().map(|seen| row(&AgentDetail::from(*seen), now).to_vec()).collect();
+    let columns = if detail.reasons { &HEAD[..] } else { &HEAD[..6] };
+    let hidden = agents.len() - shown.len();
+    let table = (!rows.is_empty()).then(|| screen.table(columns, &rows));
+    let left_out = (hidden > 0).then(|| format!("{} offline: `--all` shows them", counted(hidden, "agent")));
+    table.into_iter().chain(left_out).collect::<Vec<_>>().join("\n")
 }
 
 /// `relay-mesh heartbeat`.
@@ -69,24 +112,28 @@ pub(crate) fn agents_table(agents: &[AgentSummary], now: Instant) -> String {
     let head = ["AGENT", "PRESENCE", "HEARD", "WAITING", "HARNESS", "ABOUT", "BECAUSE"];
     let mut table = Table::new(&head, agents.len());
     for detail in agents.iter().map(AgentDetail::from) {
-        let agent = &detail.agent;
-        let heard = agent.last_heard.map_or_else(|| "never".to_owned(), |heard| ago(heard.0, now));
-        let about = match (&agent.role, &agent.task) {
-            (Some(role), Some(task)) => &format!("{role}; {task}"),
-            (Some(one), None) | (None, Some(one)) => one,
-            (None, None) => "",
-        };
-        table.row([
-            &agent.name,
-            if detail.paused { "paused" } else { agent.presence.as_str() },
-            &heard,
-            &agent.waiting.to_string(),
-            &on_one_line(kind(&detail)),
-            &on_one_line(about),
-            &on_one_line(&agent.evidence),
-        ]);
+        table.row(row(&detail, now).each_ref().map(String::as_str));
     }
     table.text()
+}
+
+fn row(detail: &AgentDetail, now: Instant) -> [String; 7] {
+    let agent = &detail.agent;
+    let heard = agent.last_heard.map_or_else(|| "never".to_owned(), |heard| ago(heard.0, now));
+    let about = match (&agent.role, &agent.task) {
+        (Some(role), Some(task)) => &format!("{role}; {task}"),
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => "",
+    };
+    [
+        agent.name.clone(),
+        if detail.paused { "paused" } else { agent.presence.as_str() }.to_owned(),
+        heard,
+        agent.waiting.to_string(),
+        printable_line(kind(detail)),
+        printable_line(about),
+        printable_line(&agent.evidence),
+    ]
 }
 
 impl Show for RegisteredShape {

@@ -10,6 +10,7 @@ use view::{
 use super::mail::{headline, message_text};
 use super::{ago, counted};
 use crate::render::{Show, printable_line, table};
+use crate::screen::{Column, Screen, colour_of_state};
 
 /// `relay-mesh thread ID`.
 #[derive(Debug, Serialize)]
@@ -48,11 +49,8 @@ pub(crate) struct ThreadListShape {
     pub(crate) now: Instant,
 }
 
-impl Show for ThreadListShape {
-    fn text(&self) -> String {
-        if self.threads.is_empty() {
-            return String::new();
-        }
+impl ThreadListShape {
+    fn rows(&self) -> Vec<Vec<String>> {
         let row = |one: &ThreadSummaryView| {
             let waiting = if one.waiting > 0 { one.waiting.to_string() } else { String::new() };
             let agents = one.agents.join(" ");
@@ -60,9 +58,36 @@ impl Show for ThreadListShape {
             let thread = printable_line(&one.thread);
             vec![thread, one.messages.to_string(), waiting, last, agents, printable_line(&one.subject)]
         };
-        let rows: Vec<Vec<String>> = self.threads.iter().map(row).collect();
-        table(&["THREAD", "MESSAGES", "WAITING", "LAST", "AGENTS", "ABOUT"], &rows)
+        self.threads.iter().map(row).collect()
     }
+}
+
+impl Show for ThreadListShape {
+    fn text(&self) -> String {
+        whole(&["THREAD", "MESSAGES", "WAITING", "LAST", "AGENTS", "ABOUT"], &self.rows())
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        const HEAD: [Column; 6] = [
+            Column::cut("THREAD", 12, 0),
+            Column::whole("MESSAGES", 4),
+            Column::whole("WAITING", 3),
+            Column::whole("LAST", 1),
+            Column::cut("AGENTS", 10, 2),
+            Column::cut("ABOUT", 10, 0),
+        ];
+        fitted(screen, &HEAD, &self.rows())
+    }
+}
+
+/// A table; nothing if it has no rows.
+fn whole(head: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() { String::new() } else { table(head, rows) }
+}
+
+/// The same for a terminal.
+fn fitted(screen: &Screen, head: &[Column], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() { String::new() } else { screen.table(head, rows) }
 }
 
 /// `relay-mesh threads --pairs`.
@@ -75,15 +100,28 @@ pub(crate) struct PairsShape {
     pub(crate) now: Instant,
 }
 
-impl Show for PairsShape {
-    fn text(&self) -> String {
-        if self.pairs.is_empty() {
-            return String::new();
-        }
+impl PairsShape {
+    fn rows(&self) -> Vec<Vec<String>> {
         let row = |pair: &PairView| {
             vec![pair.from.clone(), pair.to.clone(), pair.messages.to_string(), ago(pair.last.0, self.now)]
         };
-        table(&["FROM", "TO", "MESSAGES", "LAST"], &self.pairs.iter().map(row).collect::<Vec<_>>())
+        self.pairs.iter().map(row).collect()
+    }
+}
+
+impl Show for PairsShape {
+    fn text(&self) -> String {
+        whole(&["FROM", "TO", "MESSAGES", "LAST"], &self.rows())
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        const HEAD: [Column; 4] = [
+            Column::cut("FROM", 8, 0),
+            Column::cut("TO", 8, 0),
+            Column::whole("MESSAGES", 0),
+            Column::whole("LAST", 1),
+        ];
+        fitted(screen, &HEAD, &self.rows())
     }
 }
 
@@ -134,20 +172,39 @@ impl SentMailShape {
     }
 }
 
+impl SentMailShape {
+    fn rows(&self) -> Vec<Vec<String>> {
+        let row = |one: &ThreadMessageView, to: &RecipientView| {
+            let subject = printable_line(&one.message.subject);
+            vec![one.message.id.clone(), ago(one.message.at.0, self.now), to.to.clone(), stands(to), subject]
+        };
+        self.messages.iter().flat_map(|one| one.recipients.iter().map(move |to| row(one, to))).collect()
+    }
+}
+
 impl Show for SentMailShape {
     fn text(&self) -> String {
         if !self.is_list {
             let messages: Vec<String> = self.messages.iter().map(|one| with_recipients(one, self.now)).collect();
             return messages.join("\n\n");
         }
-        let row = |one: &ThreadMessageView, to: &RecipientView| {
-            let subject = printable_line(&one.message.subject);
-            vec![one.message.id.clone(), ago(one.message.at.0, self.now), to.to.clone(), stands(to), subject]
-        };
-        let rows: Vec<Vec<String>> =
-            self.messages.iter().flat_map(|one| one.recipients.iter().map(|to| row(one, to))).collect();
-        if rows.is_empty() { String::new() } else { table(&["ID", "SENT", "TO", "STATUS", "ABOUT"], &rows) }
+        whole(&["ID", "SENT", "TO", "STATUS", "ABOUT"], &self.rows())
     }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        if self.is_list { fitted(screen, &of_mail("TO"), &self.rows()) } else { self.text() }
+    }
+}
+
+/// The columns of a list of mail, by the name of the column with the other side.
+const fn of_mail(other: &'static str) -> [Column; 5] {
+    [
+        Column::whole("ID", 0),
+        Column::whole("SENT", 3),
+        Column::cut(other, 8, 2),
+        Column::whole("STATUS", 1).painted(colour_of_state),
+        Column::cut("ABOUT", 10, 4),
+    ]
 }
 
 /// The status in a word, or what keeps the message from going further.
@@ -206,14 +263,23 @@ impl MailListShape {
     }
 }
 
-impl Show for MailListShape {
-    fn text(&self) -> String {
+impl MailListShape {
+    fn rows(&self) -> Vec<Vec<String>> {
         let row = |one: &ListedShape| {
             let about = printable_line(&one.subject);
             vec![one.id.clone(), ago(one.sent, self.now), one.from.clone(), one.status.as_str().to_owned(), about]
         };
-        let rows: Vec<Vec<String>> = self.messages.iter().map(row).collect();
-        if rows.is_empty() { String::new() } else { table(&["ID", "SENT", "FROM", "STATUS", "ABOUT"], &rows) }
+        self.messages.iter().map(row).collect()
+    }
+}
+
+impl Show for MailListShape {
+    fn text(&self) -> String {
+        whole(&["ID", "SENT", "FROM", "STATUS", "ABOUT"], &self.rows())
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        fitted(screen, &of_mail("FROM"), &self.rows())
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::rfc3339;
 use crate::render::{Show, printable_line};
+use crate::screen::Screen;
 
 /// One event: a line of `relay-mesh log`.
 #[derive(Debug, Serialize)]
@@ -17,11 +18,14 @@ pub(crate) struct EventShape {
     /// The other fields, which depend on the kind.
     #[serde(flatten)]
     pub(crate) details: Map<String, Value>,
+    /// Whether a terminal shows it whole.
+    #[serde(skip)]
+    pub(crate) is_whole: bool,
 }
 
 impl EventShape {
-    pub(crate) fn of(event: &Event) -> EventShape {
-        EventShape { at: rfc3339(event.at), event: event.kind.clone(), details: details(event) }
+    pub(crate) fn of(event: &Event, is_whole: bool) -> EventShape {
+        EventShape { at: rfc3339(event.at), event: event.kind.clone(), details: details(event), is_whole }
     }
 }
 
@@ -39,6 +43,10 @@ impl Show for EventShape {
     fn text(&self) -> String {
         let details = self.details.iter().map(|(name, value)| format!("  {name}={}", words(value)));
         printable_line(&format!("{}  {}{}", self.at, self.event, details.collect::<String>()))
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        if self.is_whole { self.text() } else { screen.cut_lines(&self.text()) }
     }
 }
 

@@ -8,7 +8,8 @@ use serde::{Serialize, Serializer};
 use view::{ConflictView, ReservationDetail, ReservationView, ReservedView};
 
 use super::span;
-use crate::render::{Show, Table, on_one_line, printable_line};
+use crate::render::{Show, Table, printable_line};
+use crate::screen::{Column, Screen};
 
 /// The time left of a reservation.
 fn left(reservation: &ReservationView) -> String {
@@ -128,6 +129,24 @@ impl Show for ReservationsShape<'_> {
     fn text(&self) -> String {
         if self.reservations.is_empty() { String::new() } else { reservations_table(&self.reservations) }
     }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        if self.reservations.is_empty() { String::new() } else { reservations_on(screen, &self.reservations) }
+    }
+}
+
+/// The table as a terminal shows it.
+pub(crate) fn reservations_on(screen: &Screen, reservations: &ListedShapes<'_>) -> String {
+    const HEAD: [Column; 6] = [
+        Column::cut("PATTERN", 10, 0),
+        Column::cut("HELD BY", 7, 0),
+        Column::whole("MODE", 3),
+        Column::cut("LEFT", 6, 1),
+        Column::cut("REPOSITORY", 10, 4),
+        Column::cut("REASON", 10, 2),
+    ];
+    let rows: Vec<Vec<String>> = reservations.iter().map(|one| row(&one).to_vec()).collect();
+    screen.table(&HEAD, &rows)
 }
 
 /// Reservations whose views are made only while they are serialised: there may be thousands.
@@ -184,20 +203,24 @@ pub(crate) fn reservations_table(reservations: &ListedShapes<'_>) -> String {
     let head = ["PATTERN", "HELD BY", "MODE", "LEFT", "REPOSITORY", "REASON"];
     let mut table = Table::new(&head, reservations.len());
     for one in reservations.iter() {
-        let reservation = &one.reservation;
-        let left = match (&one.taken_by, one.status) {
-            (Some(by), _) => &format!("taken by {by}"),
-            (None, "held") => &left(reservation),
-            (None, _) => "lapsed",
-        };
-        table.row([
-            &on_one_line(&reservation.pattern),
-            &reservation.owner,
-            reservation.mode,
-            left,
-            &on_one_line(&one.repository),
-            &on_one_line(reservation.reason.as_deref().unwrap_or_default()),
-        ]);
+        table.row(row(&one).each_ref().map(String::as_str));
     }
     table.text()
+}
+
+fn row(one: &ReservationDetail) -> [String; 6] {
+    let reservation = &one.reservation;
+    let left = match (&one.taken_by, one.status) {
+        (Some(by), _) => format!("taken by {by}"),
+        (None, "held") => left(reservation),
+        (None, _) => "lapsed".to_owned(),
+    };
+    [
+        printable_line(&reservation.pattern),
+        reservation.owner.clone(),
+        reservation.mode.to_owned(),
+        left,
+        printable_line(&one.repository),
+        printable_line(reservation.reason.as_deref().unwrap_or_default()),
+    ]
 }

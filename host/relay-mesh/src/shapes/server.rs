@@ -4,13 +4,14 @@ use mesh::agents::AgentSummary;
 use mesh::ports::machine::Instant;
 use serde::Serialize;
 
-use super::agents::{agents_table, each_agent, waits};
+use super::agents::{Detail, agents_on, agents_table, each_agent, waits};
 use super::commands::{CommandShape, commands_table};
 use super::counted;
 use super::harness_servers::{HarnessServerShape, WithShape};
 use super::mail::{QueuedShape, queued_table};
-use super::reservations::{ListedShapes, reservations_table};
+use super::reservations::{ListedShapes, reservations_on, reservations_table};
 use crate::render::{Show, printable_line, table};
+use crate::screen::Screen;
 
 /// The long-lived server of a data folder.
 #[derive(Clone, Debug, Serialize)]
@@ -145,6 +146,9 @@ pub(crate) struct StatusShape<'a> {
     /// The parts that the user asked for; all if none. JSON always has all.
     #[serde(skip)]
     pub(crate) named: Vec<Part>,
+    /// What a terminal shows of the agents.
+    #[serde(skip)]
+    pub(crate) detail: Detail,
 }
 
 fn is_zero(count: &usize) -> bool {
@@ -161,18 +165,27 @@ pub(crate) enum Part {
 
 impl StatusShape<'_> {
     /// One part as a table. An empty part is mentioned only if it was asked for.
-    fn part(&self, part: Part) -> Option<String> {
+    fn part(&self, part: Part, screen: Option<&Screen>) -> Option<String> {
         let asked = self.named.contains(&part);
         let (empty, table) = match part {
             Part::Agents => {
-                ("nobody has joined", (!self.agents.is_empty()).then(|| agents_table(self.agents, self.now)))
+                let table = || match screen {
+                    Some(screen) => agents_on(screen, self.agents, self.now, self.detail),
+                    None => agents_table(self.agents, self.now),
+                };
+                ("nobody has joined", (!self.agents.is_empty()).then(table))
             }
             Part::Reservations => {
-                let some = !self.reservations.is_empty();
-                ("nothing is reserved", some.then(|| reservations_table(&self.reservations)))
+                let table = || match screen {
+                    Some(screen) => reservations_on(screen, &self.reservations),
+                    None => reservations_table(&self.reservations),
+                };
+                ("nothing is reserved", (!self.reservations.is_empty()).then(table))
             }
             Part::Commands => {
-                ("no command waits", (!self.commands.is_empty()).then(|| commands_table(&self.commands, self.now)))
+                let table = || commands_table(&self.commands, self.now);
+                let table = || screen.map_or_else(table, |screen| screen.cut_lines(&table()));
+                ("no command waits", (!self.commands.is_empty()).then(table))
             }
         };
         match table {
@@ -183,8 +196,10 @@ impl StatusShape<'_> {
     }
 }
 
-impl Show for StatusShape<'_> {
-    fn text(&self) -> String {
+impl StatusShape<'_> {
+    /// Everything that was asked for, for a terminal or whole.
+    fn blocks(&self, screen: Option<&Screen>) -> String {
+        let cut = |text: String| screen.map_or_else(|| text.clone(), |screen| screen.cut_lines(&text));
         let server = match (&self.host.url, self.host.pid) {
             (Some(url), Some(pid)) => format!("{url}, process {pid}"),
             (Some(_), None) | (None, _) => {
@@ -211,13 +226,14 @@ impl Show for StatusShape<'_> {
         if let Some(why) = &self.out_of_reach {
             blocks.push(format!("the servers cannot be reached; what follows is as it was: {}", printable_line(why)));
         }
-        let parts = [Part::Agents, Part::Reservations, Part::Commands].map(|part| self.part(part));
+        blocks[0] = cut(std::mem::take(&mut blocks[0]));
+        let parts = [Part::Agents, Part::Reservations, Part::Commands].map(|part| self.part(part, screen));
         if !self.named.is_empty() {
             return parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         }
         blocks.extend(parts.into_iter().flatten());
         if !self.queued.is_empty() {
-            blocks.push(queued_table(&self.queued, self.now));
+            blocks.push(cut(queued_table(&self.queued, self.now)));
         }
         if !self.held.is_empty() {
             let rows: Vec<Vec<String>> = self
@@ -227,7 +243,7 @@ impl Show for StatusShape<'_> {
                     vec![held.from.clone(), held.to.clone(), held.messages.to_string(), printable_line(&held.reason)]
                 })
                 .collect();
-            blocks.push(table(&["FROM", "TO", "HELD", "BECAUSE"], &rows));
+            blocks.push(cut(table(&["FROM", "TO", "HELD", "BECAUSE"], &rows)));
         }
         if !self.damaged.is_empty() {
             let lines: Vec<String> =
@@ -235,6 +251,16 @@ impl Show for StatusShape<'_> {
             blocks.push(lines.join("\n"));
         }
         blocks.join("\n\n")
+    }
+}
+
+impl Show for StatusShape<'_> {
+    fn text(&self) -> String {
+        self.blocks(None)
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        self.blocks(Some(screen))
     }
 }
 

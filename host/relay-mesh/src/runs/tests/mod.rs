@@ -58,7 +58,7 @@ impl Stage {
         ]);
         let values = Values { dir: Some(folder.path().join("data")), ..Values::default() };
         let settings = Settings::load(values, &environment, &project).expect("settings");
-        let printer = Printer::new(Format::Text, Talk::Quiet, &environment);
+        let printer = Printer::new(Format::Text, Talk::Quiet, crate::screen::ColourWhen::Never, &environment);
         let context = Context { settings, environment, printer, workdir: project, speaks_of_store: false };
         let open = context.open().expect("a mesh");
         let harnesses = Arc::new(Only(Arc::new(Scripted::new(fresh, resumed)))) as Arc<dyn Harnesses>;

@@ -1,0 +1,321 @@
+//! How text fits a terminal: tables as wide as it is, characters that take two columns, colours of states, names in the
+//! order in which people count. In a pipe nothing is cut and nothing is left out.
+
+use std::cmp::Ordering;
+use std::io::{self, IsTerminal};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::environment::Environment;
+
+/// The narrowest and the widest terminal that text is fitted to.
+const COLUMNS: std::ops::RangeInclusive<usize> = 20..=400;
+/// Spaces between two columns.
+const GAP: usize = 2;
+
+/// When standard output is coloured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ColourWhen {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The terminal that text is fitted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Screen {
+    /// How many columns it has.
+    pub(crate) columns: usize,
+    /// Whether states are coloured. Colour never carries meaning alone.
+    pub(crate) is_coloured: bool,
+    /// Whether what was shown can be replaced by what is shown next.
+    pub(crate) redraws: bool,
+}
+
+impl Screen {
+    /// The terminal of standard output; none in a pipe. `COLUMNS`, if it is set, is believed in a pipe too.
+    pub(crate) fn of(environment: &Environment, when: ColourWhen) -> Option<Screen> {
+        let stdout = io::stdout();
+        let is_terminal = stdout.is_terminal();
+        let told =
+            environment.get("COLUMNS").and_then(|columns| columns.parse::<usize>().ok()).filter(|some| *some > 0);
+        let measured = || {
+            let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
+            is_terminal.then(|| size.map_or(80, |size| usize::from(size.ws_col)))
+        };
+        let columns = told.or_else(measured)?.clamp(*COLUMNS.start(), *COLUMNS.end());
+        let is_dumb = environment.get("TERM") == Some("dumb");
+        let is_coloured = match when {
+            ColourWhen::Always => true,
+            ColourWhen::Never => false,
+            ColourWhen::Auto => is_terminal && !is_dumb && environment.get("NO_COLOR").is_none(),
+        };
+        Some(Screen { columns, is_coloured, redraws: is_terminal && !is_dumb })
+    }
+
+    /// A table that is at most as wide as the screen. The columns of the highest rank are left out first, those that may
+    /// be cut are made narrower, the widest first, and what is still too wide is cut at the edge.
+    pub(crate) fn table(&self, columns: &[Column], rows: &[Vec<String>]) -> String {
+        let natural: Vec<usize> = (0..columns.len())
+            .map(|at| {
+                rows.iter().map(|row| row[at].width()).chain([columns[at].name.width()]).max().unwrap_or_default()
+            })
+            .collect();
+        let least = |at: usize| natural[at].min(columns[at].least);
+        let mut shown: Vec<usize> = (0..columns.len()).collect();
+        let total = |shown: &[usize], width: &dyn Fn(usize) -> usize| {
+            shown.iter().map(|at| width(*at)).sum::<usize>() + GAP * shown.len().saturating_sub(1)
+        };
+        while total(&shown, &least) > self.columns {
+            let Some(highest) =
+                shown.iter().copied().filter(|at| columns[*at].rank > 0).max_by_key(|at| columns[*at].rank)
+            else {
+                break;
+            };
+            shown.retain(|at| *at != highest);
+        }
+        let mut widths = natural.clone();
+        while total(&shown, &|at| widths[at]) > self.columns {
+            let widest = shown.iter().copied().filter(|at| widths[*at] > least(*at)).max_by_key(|at| widths[*at]);
+            let Some(widest) = widest else { break };
+            widths[widest] -= 1;
+        }
+        let head: Vec<String> = columns.iter().map(|column| column.name.to_owned()).collect();
+        let lines = std::iter::once((&head, false)).chain(rows.iter().map(|row| (row, true)));
+        lines.map(|(row, is_data)| self.line(columns, &shown, &widths, row, is_data)).collect::<Vec<_>>().join("\n")
+    }
+
+    fn line(&self, columns: &[Column], shown: &[usize], widths: &[usize], row: &[String], is_data: bool) -> String {
+        let (mut line, mut width) = (String::new(), 0);
+        for (number, at) in shown.iter().copied().enumerate() {
+            // A screen that is too narrow for the columns that stay cuts the last of them.
+            let left = self.columns.saturating_sub(width);
+            let cell = cut(&row[at], widths[at].min(left));
+            let code = columns[at].paint.filter(|_| self.is_coloured && is_data).and_then(|paint| paint(&row[at]));
+            let cell_width = cell.width();
+            match code {
+                Some(code) => line.push_str(&format!("\u{1b}[{code}m{cell}\u{1b}[0m")),
+                None => line.push_str(&cell),
+            }
+            width += cell_width;
+            if number + 1 < shown.len() {
+                let padding = (widths[at] - cell_width.min(widths[at]) + GAP).min(self.columns.saturating_sub(width));
+                line.push_str(&" ".repeat(padding));
+                width += padding;
+            }
+        }
+        line.truncate(line.trim_end_matches(' ').len());
+        line
+    }
+
+    /// Each line of a text, cut at the edge.
+    pub(crate) fn cut_lines(&self, text: &str) -> String {
+        text.lines().map(|line| cut(line, self.columns)).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A column of a table.
+#[derive(Clone, Copy)]
+pub(crate) struct Column {
+    name: &'static str,
+    /// It is never narrower than this, if its cells are not.
+    least: usize,
+    /// A column of the highest rank is left out first; one of rank 0 never.
+    rank: u8,
+    /// The code of a cell's colour.
+    paint: Option<fn(&str) -> Option<&'static str>>,
+}
+
+impl Column {
+    /// A column whose cells are never cut.
+    pub(crate) const fn whole(name: &'static str, rank: u8) -> Column {
+        Column { name, least: usize::MAX, rank, paint: None }
+    }
+
+    /// A column whose cells may be cut to so many columns of the screen.
+    pub(crate) const fn cut(name: &'static str, least: usize, rank: u8) -> Column {
+        Column { name, least, rank, paint: None }
+    }
+
+    pub(crate) const fn painted(self, paint: fn(&str) -> Option<&'static str>) -> Column {
+        Column { paint: Some(paint), ..self }
+    }
+}
+
+/// The colour of a state, as the number of a terminal's code.
+pub(crate) fn colour_of_state(state: &str) -> Option<&'static str> {
+    match state {
+        "busy" | "running" => Some("32"),
+        "needs-input" => Some("1;35"),
+        "idle" => Some("36"),
+        "paused" | "held" => Some("33"),
+        "undeliverable" | "expired" | "failed" => Some("31"),
+        "away" | "offline" => Some("2"),
+        _ => None,
+    }
+}
+
+/// The beginning of a text that takes at most so many columns; what was cut ends with `…`.
+fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let (mut cut, mut width) = (String::new(), 0);
+    for character in text.chars() {
+        let more = character.width().unwrap_or_default();
+        if width + more + 1 > columns {
+            break;
+        }
+        cut.push(character);
+        width += more;
+    }
+    // A character that joins two others would join the dots too.
+    while cut.ends_with('\u{200d}') {
+        cut.pop();
+    }
+    if columns > 0 {
+        cut.push('…');
+    }
+    cut
+}
+
+/// The order in which people count: `worker-2` before `worker-10`.
+pub(crate) fn natural_order(one: &str, other: &str) -> Ordering {
+    let (mut left, mut right) = (one, other);
+    loop {
+        let digits = |text: &str| text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+        let (of_left, of_right) = (digits(left), digits(right));
+        let order = if of_left > 0 && of_right > 0 {
+            let (number, other_number) =
+                (left[..of_left].trim_start_matches('0'), right[..of_right].trim_start_matches('0'));
+            (left, right) = (&left[of_left..], &right[of_right..]);
+            number.len().cmp(&other_number.len()).then_with(|| number.cmp(other_number))
+        } else {
+            let (mut letters, mut other_letters) = (left.chars(), right.chars());
+            let order = match (letters.next(), other_letters.next()) {
+                (None, None) => return one.cmp(other),
+                (letter, other_letter) => letter.cmp(&other_letter),
+            };
+            (left, right) = (letters.as_str(), other_letters.as_str());
+            order
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: [Column; 4] = [
+        Column::cut("AGENT", 6, 0),
+        Column::whole("PRESENCE", 0).painted(colour_of_state),
+        Column::whole("HEARD", 1),
+        Column::cut("ABOUT", 8, 2),
+    ];
+
+    fn rows() -> Vec<Vec<String>> {
+        [
+            ["worker-2", "busy", "just now", "writes the parser, and then the tests of it, and then the documents"],
+            ["レビュー担当", "needs-input", "12 min ago", "日本語のテキストはここで切られます、そして続きます"],
+            ["👩‍💻-pair", "offline", "2 d ago", ""],
+        ]
+        .map(|row| row.map(str::to_owned).to_vec())
+        .to_vec()
+    }
+
+    fn shown(columns: usize) -> String {
+        Screen { columns, is_coloured: false, redraws: false }.table(&HEAD, &rows())
+    }
+
+    #[test]
+    fn a_table_is_never_wider_than_the_screen() {
+        for columns in 20..=200 {
+            for line in shown(columns).lines() {
+                assert!(line.width() <= columns, "{columns}: {line}");
+            }
+        }
+        assert!(shown(200).contains("and then the documents"), "nothing is cut if there is room enough");
+    }
+
+    #[test]
+    fn what_tells_least_is_left_out_first_and_what_is_cut_says_so() {
+        assert!(shown(40).starts_with("AGENT "), "{}", shown(40));
+        assert!(!shown(38).contains("ABOUT") && shown(38).contains("HEARD"), "{}", shown(38));
+        assert!(!shown(24).contains("HEARD") && shown(24).contains("PRESENCE"), "{}", shown(24));
+        assert!(shown(60).contains("writes the") && shown(60).contains('…'), "{}", shown(60));
+    }
+
+    #[test]
+    fn columns_stand_below_each_other_whatever_is_in_them() {
+        let place = |line: &str, word: &str| line.split(word).next().map(|before| before.width());
+        let text = shown(80);
+        let lines: Vec<&str> = text.lines().collect();
+        let expected = place(lines[0], "PRESENCE");
+        for (line, word) in [(lines[1], "busy"), (lines[2], "needs-input"), (lines[3], "offline")] {
+            assert_eq!(place(line, word), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn colour_changes_no_width_and_is_left_out_if_it_is_not_wanted() {
+        let coloured = Screen { columns: 80, is_coloured: true, redraws: false }.table(&HEAD, &rows());
+        assert!(
+            coloured.contains("\u{1b}[32mbusy\u{1b}[0m") && coloured.contains("\u{1b}[1;35mneeds-input"),
+            "{coloured}"
+        );
+        let plain =
+            ["32", "1;35", "2", "0"].iter().fold(coloured, |text, code| text.replace(&format!("\u{1b}[{code}m"), ""));
+        assert_eq!(plain, shown(80));
+    }
+
+    #[test]
+    fn names_are_in_the_order_in_which_people_count() {
+        let mut names = [
+            "worker-10",
+            "worker-2",
+            "worker",
+            "worker-02",
+            "alice",
+            "worker-2b",
+            "b10",
+            "b9",
+            "z999999999999999999999",
+        ];
+        names.sort_by(|one, other| natural_order(one, other));
+        assert_eq!(
+            names,
+            [
+                "alice",
+                "b9",
+                "b10",
+                "worker",
+                "worker-02",
+                "worker-2",
+                "worker-2b",
+                "worker-10",
+                "z999999999999999999999"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cut_text_is_as_wide_as_it_may_be_at_most() {
+        for (text, columns, expected) in [
+            ("hello", 5, "hello"),
+            ("hello", 4, "hel…"),
+            ("hello", 1, "…"),
+            ("hello", 0, ""),
+            ("日本語", 5, "日本…"),
+            ("日本語", 4, "日…"),
+        ] {
+            assert_eq!(cut(text, columns), expected, "{text} in {columns}");
+        }
+    }
+}
