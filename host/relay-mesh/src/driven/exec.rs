@@ -223,8 +223,7 @@ impl ExecLink {
         let mut guard = Guard::start(&binary, &order).await.map_err(|error| broken(error.to_string()))?;
         if guard.started().await.is_none() {
             let ended = guard.ended().await.map_err(|error| broken(error.to_string()))?;
-            let why = ended.not_started.unwrap_or_else(|| "the process that watches over it was killed".to_owned());
-            return Err(broken(format!("its program could not be started: {why}")));
+            return Err(broken(format!("its program could not be started: {}", ended.why_not_started())));
         }
         let reading = Reading::open(runner, task, &output).map_err(|error| broken(error.to_string()))?;
         Ok(Running { guard, reading, shown: false })
