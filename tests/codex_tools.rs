@@ -4,6 +4,8 @@
 
 #[path = "codex_tools/faults.rs"]
 mod faults;
+#[path = "codex_tools/serving.rs"]
+mod serving;
 
 use serde_json::{Value, json};
 use test_support::{

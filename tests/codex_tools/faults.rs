@@ -1,7 +1,7 @@
 //! What is left of a call when its time is up, when somebody is killed in the middle of it, and when many come at once.
 
 use serde_json::{Value, json};
-use test_support::{Answer, Behaviour, Program, Spawning, StdioClient, Victim, isolated, wait_for, wait_or_show};
+use test_support::{Answer, Behaviour, Program, Spawning, StdioClient, Victim, isolated, wait_or_show};
 
 use super::{allowed, called, echo, joined, last_request, row, rows, scene, text, told};
 
@@ -53,15 +53,16 @@ fn f11_f14_n_a_turn_ends_in_time_and_a_dead_child_is_told() {
 
         // A call that is cancelled stops its turn.
         let slow = scene.model.heard().len();
-        let call = json!({"name": "codex-reply", "arguments": reply("Talk again")});
-        lead.write(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call}).to_string());
-        wait_for("the turn runs", || (scene.model.heard().len() > slow).then_some(()));
+        begin(&mut lead, 99, "codex-reply", &reply("Talk again"));
+        asked_again(&scene, slow);
         lead.write(
             &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}}).to_string(),
         );
         wait_or_show("it has stopped", || (row(&scene, &thread)["status"] == "idle").then_some(()), || scene.told());
         assert_eq!(told(&scene, &mut lead, "codex-reply", &reply("Bye")).1, "Said: Bye");
         assert_eq!(lead.close(), Some(0));
+        let log = std::fs::read_to_string(scene.stage.folder.join("lead.log")).expect("its log");
+        assert!(log.lines().any(|line| line.contains("WARN") && line.contains("the time of a turn is up")), "{log}");
         scene.nothing_is_left();
     });
 }
