@@ -70,7 +70,7 @@ pub use messages::send::{Audience, SendError, Sent, SentTo, WaitsFor};
 pub use messages::status::{HeldPair, MeshStatus, MessageStatus, StatusError};
 pub use messages::wait::MailWatch;
 pub use messages::wake::{LONGEST_WAKE, Wake, WakeError};
-pub use messages::watch::Mailed;
+pub use messages::watch::{Mailed, Received};
 pub use reservations::edits::{AUTO_REASON, EditMode, EditRules};
 pub use reservations::ledger::{Others, Own};
 pub use reservations::list::{RepositoryReservations, ReservationFilter};
