@@ -212,6 +212,98 @@ fn a_fall_and_a_return_are_told_once_however_many_look_and_whoever_is_killed() {
     drop(beside);
 }
 
+/// The first lines of `relay-mesh events` with these arguments after that it has subscribed, each as JSON.
+fn told(stage: &Stage, arguments: &[&str], environment: &[(&str, &str)], lines: usize) -> Vec<Value> {
+    let command = stage.relay(&[&["events"], arguments].concat()).envs(environment.iter().copied());
+    let mut running = command.start(&stage.folder.join("told.log"));
+    let told = BufReader::new(running.child.stdout.take().expect("a pipe"))
+        .lines()
+        .map(|line| serde_json::from_str(&line.expect("a line")).expect("JSON"))
+        .skip(1)
+        .take(lines)
+        .collect();
+    assert_eq!(running.stop(), Some(0), "asked to stop, it stops in order");
+    told
+}
+
+fn words(line: &Value, fields: &[&str]) -> String {
+    let word = |field: &&str| match &line[*field] {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    fields.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_user_follows_all_messages_and_an_agent_its_own() {
+    let stage = stage();
+    stage.relay_ok(&["register", "carol"]);
+    for (from, to, body) in [("alice", "bob", "one"), ("bob", "carol", "two"), ("carol", "alice,bob", "three")] {
+        stage.relay_ok(&["send", to, body, "--from", from]);
+    }
+    let fields = ["topic", "event", "from", "recipients", "body"];
+    let follow = |more: &[&str], environment: &[(&str, &str)], lines| -> Vec<String> {
+        let arguments = [&["--topics", "messages", "--cursor", "start"], more].concat();
+        told(&stage, &arguments, environment, lines).iter().map(|line| words(line, &fields)).collect()
+    };
+    let all = follow(&[], &[], 3);
+    assert_eq!(
+        all,
+        [
+            r#"messages message alice ["bob"] one"#,
+            r#"messages message bob ["carol"] two"#,
+            r#"messages message carol ["alice","bob"] three"#,
+        ]
+    );
+    let of_alice = follow(&["--agent", "alice"], &[], 2);
+    let own = [r#"messages message alice ["bob"] one"#, r#"messages message carol ["alice"] three"#];
+    assert_eq!(of_alice, own, "one who got it knows of itself alone");
+    // In an agent's own shell, without a word about it.
+    let session = [("RELAY_OPENCODE_SESSION", "ses_1")];
+    stage.relay(&["register", "dora"]).envs(session).succeed();
+    stage.relay_ok(&["send", "dora", "for dora", "--from", "bob"]);
+    assert_eq!(follow(&[], &session, 1), [r#"messages message bob ["dora"] for dora"#]);
+    let nameless = stage.relay(&["events", "--topics", "messages"]).env("RELAY_OPENCODE_SESSION", "ses_2").run();
+    assert_eq!(nameless.code, Some(4), "{nameless:?}");
+    let delivery = stage.run(&["events", "--topics", "delivery"]);
+    assert!(delivery.code == Some(2) && delivery.stderr.contains("`delivery` wants an `agent`"), "{delivery:?}");
+}
+
+#[test]
+fn how_far_mail_gets_is_told_once_from_any_cursor() {
+    let stage = stage();
+    let sent = stage.relay_ok(&["send", "bob", "one", "--from", "alice"]);
+    stage.relay_ok(&["read", "--agent", "bob", "--unread", "--mark-read"]);
+    let follow =
+        |cursor: &str, lines| told(&stage, &["--topics", "delivery", "--agent", "bob", "--cursor", cursor], &[], lines);
+    let both = follow("start", 2);
+    let fields = ["topic", "event", "id", "to", "route"];
+    assert_eq!(words(&both[0], &fields[..4]), format!("delivery read {} bob", &sent[..26]));
+    assert_eq!(both[0]["route"], "read");
+    assert_eq!(both[1]["event"], "acknowledged", "{both:?}");
+    let between = both[0]["cursor"].as_str().expect("a cursor");
+    assert_eq!(follow(between, 1), both[1..], "each once");
+    let beyond = stage.run(&["events", "--topics", "delivery", "--agent", "bob", "--cursor", "0-0-99999999"]);
+    assert!(beyond.code == Some(2) && beyond.stderr.contains("beyond the end"), "{beyond:?}");
+}
+
+#[test]
+fn an_event_of_several_topics_is_a_line_of_each_and_the_last_moves_the_cursor() {
+    let stage = stage();
+    stage.relay_ok(&["ask", "Deploy?", "--from", "alice"]);
+    let topics = ["--topics", "agents,asks,activity", "--cursor"];
+    let from = |cursor: &str, lines| told(&stage, &[&topics[..], &[cursor]].concat(), &[], lines);
+    // Both agents were registered before.
+    let all = &from("start", 5)[2..];
+    let shown: Vec<String> = all.iter().map(|line| words(line, &["topic", "event", "agent"])).collect();
+    assert_eq!(shown, ["agents asked alice", "asks asked alice", "activity needs-input alice"]);
+    assert_eq!(all[2]["because"], "needs-input");
+    let again = from(all[0]["cursor"].as_str().expect("a cursor"), 3);
+    assert_eq!(again, all, "the first line of an event is before it");
+    let after = from(all[1]["cursor"].as_str().expect("a cursor"), 1);
+    assert_eq!(after, all[2..], "and the last one after it");
+}
+
 #[test]
 fn whatever_a_follower_says_it_is_told_what_is_wrong_and_nobody_else_notices() {
     let stage = stage();
@@ -227,6 +319,7 @@ fn whatever_a_follower_says_it_is_told_what_is_wrong_and_nobody_else_notices() {
     };
     check("garbage", "error: a line was not understood");
     check("\u{0}\u{1b}[2J", "error: a line was not understood");
+    check(r#"{"subscribe":["messages"]}"#, "`messages` wants an `agent`");
     check(r#"{"subscribe":[]}"#, "must name one or more of inbox, reservations, commands, turns, agents, deltas");
     check(r#"{"subscribe":["mail"]}"#, "`mail` cannot be followed");
     check(r#"{"subscribe":["inbox"]}"#, "wants an `agent`");

@@ -395,6 +395,14 @@ fn a_run_may_start_no_run_and_allow_nothing() {
     assert!(driven.code == Some(4) && driven.stderr.contains("belongs to an agent"), "{driven:?}");
     stage.relay_ok(&["runs", "stop", &id]);
     assert_eq!(below(&["runs", "allow", "bob", "claude"]).code, Some(4), "also below a run that is over");
+    let log = stage.relay_ok(&["log", "--json", "--type", "run-started", "--type", "run-ended"]);
+    let told: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told: Vec<_> =
+        told.iter().map(|line| (line["event"].as_str(), line["id"].as_str(), line["ended"].as_str())).collect();
+    assert_eq!(
+        told,
+        [(Some("run-started"), Some(id.as_str()), None), (Some("run-ended"), Some(id.as_str()), Some("stopped"))]
+    );
     nothing_is_left(&stage);
 }
 

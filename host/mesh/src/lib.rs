@@ -10,6 +10,7 @@ pub mod asks;
 pub mod audit;
 mod cleanup;
 pub mod commands;
+mod conversations;
 mod core;
 mod delivery;
 pub mod driven;
@@ -49,6 +50,9 @@ pub use asks::list::FindAskError;
 pub use cleanup::{Cleanup, DryRun, RecordKind, Scope, Tally};
 pub use commands::order::{FinishError, Order, OrderError, TakeError};
 pub use commands::run::{Prospect, Ran, Runner};
+pub use conversations::{
+    MailReader, Pair, Search, SearchHit, SearchHits, Thread, ThreadError, ThreadFilter, ThreadSummary, Threads, folded,
+};
 pub use delivery::backoff::spaced;
 pub use delivery::evidence::ROUTE_OF_DRIVERS;
 pub use delivery::hook::{HookError, HookOutcome};
@@ -66,7 +70,7 @@ pub use messages::send::{Audience, SendError, Sent, SentTo, WaitsFor};
 pub use messages::status::{HeldPair, MeshStatus, MessageStatus, StatusError};
 pub use messages::wait::MailWatch;
 pub use messages::wake::{LONGEST_WAKE, Wake, WakeError};
-pub use messages::watch::Mailed;
+pub use messages::watch::{Mailed, Received};
 pub use reservations::edits::{AUTO_REASON, EditMode, EditRules};
 pub use reservations::ledger::{Others, Own};
 pub use reservations::list::{RepositoryReservations, ReservationFilter};

@@ -136,6 +136,14 @@ commands! {
     Ack(ack::Args),
     /// Show what became of a message
     Message(message::Args),
+    /// Show a conversation: what everybody in it wrote, and how far each message got
+    Thread(thread::Args),
+    /// Show the conversations, and who talks to whom
+    Threads(threads::Args),
+    /// Find messages by words in their subjects and texts
+    Search(search::Args),
+    /// Write a conversation as one file: a page, Markdown or JSON
+    Export(export::Args),
     /// Register an agent of the command line
     Register(register::Args),
     /// Show who is here

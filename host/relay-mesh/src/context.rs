@@ -83,6 +83,14 @@ impl Context {
         Ok(())
     }
 
+    /// Warns of mail that could not be read. Everything else is complete.
+    pub(crate) fn warn_of_damage(&self, damaged: usize) {
+        if damaged > 0 {
+            self.printer
+                .warn(&format!("{damaged} damaged lines of mail were passed over; `relay-mesh doctor` says where"));
+        }
+    }
+
     /// The agent that this command line acts as: the one named by a flag, else by the settings, else the one of this
     /// shell's harness session, else none.
     pub(crate) async fn principal(&self, open: &Open, named: Option<AgentName>) -> Result<Principal, IdentifyError> {

@@ -14,7 +14,9 @@
 mod agents;
 mod asks;
 mod commands;
+mod conversations;
 mod delivery;
+pub mod export;
 mod messages;
 mod reservations;
 mod reviews;
@@ -25,6 +27,7 @@ mod timestamp;
 pub use agents::{AgentDetail, AgentView, PresenceView, RegisteredView, RegistrationView};
 pub use asks::{AskAnswerView, AskChoiceView, AskDetail, AskedByView};
 pub use commands::{CommandDetail, CommandView};
+pub use conversations::{PairView, SearchHitView, ThreadMessageView, ThreadSummaryView, ThreadView};
 pub use delivery::{RecipientView, RefusedRouteView, SentToView, SentView, StatusView, StepView};
 pub use messages::{MessageView, PriorityView};
 pub use reservations::{ConflictView, ReservationDetail, ReservationView, ReserveOutcomeView, ReservedView};

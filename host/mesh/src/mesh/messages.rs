@@ -7,8 +7,8 @@ use crate::messages::id_prefix::IdError;
 use crate::messages::receipt::DeliveryStatus;
 use crate::messages::status::{MeshStatus, MessageStatus, StatusError};
 use crate::messages::wake::{Wake, WakeError};
-use crate::messages::watch::Mailed;
-use crate::messages::{address, fetch, hand_over, id_prefix, outbox, status, wake, watch};
+use crate::messages::watch::{Mailed, Received};
+use crate::messages::{Message, address, fetch, hand_over, id_prefix, kept, outbox, status, wake, watch};
 use crate::names::{AgentName, MessageId};
 use crate::sessions::{Principal, SessionRef};
 use crate::{Mesh, Queued, RepositoryReservations};
@@ -126,9 +126,28 @@ impl Mesh {
         watch::hold_delivery(&self.core, session).await
     }
 
-    /// Watches for growth of the event log and, if given, of an inbox.
-    pub async fn watch_growth(&self, inbox: Option<&AgentName>) -> Result<Box<dyn Watch>, StoreError> {
-        watch::watch_growth(&self.core, inbox).await
+    /// Watches for growth of the event log and, if given, of an inbox and of an inbox's receipts.
+    pub async fn watch_growth(
+        &self,
+        inbox: Option<&AgentName>,
+        receipts: Option<&AgentName>,
+    ) -> Result<Box<dyn Watch>, StoreError> {
+        watch::watch_growth(&self.core, inbox, receipts).await
+    }
+
+    /// The receipts of an inbox from a position on, about `bytes` of them. Only reads.
+    pub async fn received(&self, agent: &AgentName, from: Position, bytes: usize) -> Result<Received, StoreError> {
+        watch::received(&self.core, agent, from, bytes).await
+    }
+
+    /// The current end position of an inbox's receipts.
+    pub async fn receipts_end(&self, agent: &AgentName) -> Result<Position, StoreError> {
+        watch::receipts_end(&self.core, agent).await
+    }
+
+    /// A message as it is in an inbox, settled or not; none if it is not there, or no more.
+    pub async fn message_in(&self, agent: &AgentName, id: MessageId) -> Result<Option<Message>, StoreError> {
+        Ok(kept::one_of(&self.core, agent, id).await?.map(|kept| kept.message))
     }
 
     /// The messages of an inbox from a position on, about `bytes` of them. Only reads: takes no lease and writes no

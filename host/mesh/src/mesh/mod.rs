@@ -4,6 +4,7 @@
 mod agents;
 mod asks;
 mod commands;
+mod conversations;
 mod delivery;
 mod messages;
 mod reservations;

@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 
 use store::StoreError;
 
+use crate::conversations::MailReader;
 use crate::core::Core;
 use crate::names::{InvalidMessageId, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::Principal;
-use crate::storage::event_log;
+use crate::storage::event_log::{self, Event};
 
 /// How many characters an id has.
 const LENGTH: usize = 26;
@@ -54,6 +55,16 @@ fn named(candidates: &[MessageId]) -> String {
 
 /// The id that begins with what was typed, among those of events that concern the asker. A person may know all.
 pub(crate) async fn id_of(core: &Core, asker: &Principal, typed: &str) -> Result<MessageId, IdError> {
+    let knows = |event: &Event| asker.is_person() || asker.agent().is_some_and(|agent| event.concerns(agent));
+    id_in_events(core, knows, typed).await
+}
+
+/// The same for whoever looks at mail.
+pub(crate) async fn id_known_to(core: &Core, reader: &MailReader, typed: &str) -> Result<MessageId, IdError> {
+    id_in_events(core, |event| reader.knows(event), typed).await
+}
+
+async fn id_in_events(core: &Core, knows: impl Fn(&Event) -> bool, typed: &str) -> Result<MessageId, IdError> {
     let typed = check(typed)?;
     if typed.len() == LENGTH {
         return Ok(typed.parse()?);
@@ -68,8 +79,9 @@ pub(crate) async fn id_of(core: &Core, asker: &Principal, typed: &str) -> Result
                 break 'log;
             }
             let id = event.details.get("id").and_then(|id| id.as_str()).filter(|id| id.starts_with(&typed));
-            let knows = asker.is_person() || asker.agent().is_some_and(|agent| event.concerns(agent));
-            if knows && let Some(Ok(id)) = id.map(str::parse) {
+            if knows(event)
+                && let Some(Ok(id)) = id.map(str::parse)
+            {
                 found.insert(id);
             }
         }

@@ -8,6 +8,7 @@ use store::{Durability, StoreError, SwapError, reasons};
 
 use crate::agents::Presence;
 use crate::agents::adopt;
+use crate::conversations::MailReader;
 use crate::core::Core;
 use crate::messages::Message;
 use crate::messages::address;
@@ -382,6 +383,34 @@ pub(crate) async fn in_outbox(
     if asker.agent() != Some(&outgoing.sending.from) && !asker.is_person() {
         return Ok(None);
     }
+    Ok(Some(as_status(outgoing)))
+}
+
+/// The messages in this machine's outbox that a reader may see, each with its status for each recipient that does not have
+/// it. What one sends stays little while the servers can be reached, so all of it is read.
+pub(crate) async fn visible_to(
+    core: &Core,
+    reader: &MailReader,
+) -> Result<Vec<(Message, Vec<RecipientStatus>)>, StoreError> {
+    let mut visible = Vec::new();
+    if !core.topology.may_be_out_of_reach() {
+        return Ok(visible);
+    }
+    for key in core.local.list(&keys::outbox()).await? {
+        let Some((_, outgoing)) = records::load::<Outgoing>(core.local.as_ref(), &key).await? else { continue };
+        let may_see = match reader {
+            MailReader::User => true,
+            MailReader::Agent(agent) => outgoing.sending.from == *agent,
+        };
+        if may_see && !outgoing.done {
+            visible.push(as_status(outgoing));
+        }
+    }
+    Ok(visible)
+}
+
+/// A message as it waits here, and its status for each recipient that does not have it.
+fn as_status(outgoing: Outgoing) -> (Message, Vec<RecipientStatus>) {
     let at = outgoing.sending.at;
     let refused = outgoing.refused.map(|why| serde_json::json!({ "refused": why }));
     let status = |to: &str, undeliverable: Option<String>| {
@@ -400,7 +429,7 @@ pub(crate) async fn in_outbox(
     if let Some(first) = recipients.first() {
         message.to = first.to.clone();
     }
-    Ok(Some((message, recipients)))
+    (message, recipients)
 }
 
 /// What remains in the outbox after a round.

@@ -523,10 +523,10 @@ impl From<StoreError> for NotStored {
 
 /// One line of a sender's `sent` log.
 #[derive(Serialize, Deserialize)]
-struct SentLine {
-    id: MessageId,
-    at: Instant,
-    to: Vec<AgentName>,
+pub(crate) struct SentLine {
+    pub(crate) id: MessageId,
+    pub(crate) at: Instant,
+    pub(crate) to: Vec<AgentName>,
     subject: String,
     thread: String,
 }

@@ -216,18 +216,28 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
 async fn histories(core: &Core, owners: &[AgentName], id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
     let mut status: Option<MessageStatus> = None;
     for owner in owners {
-        if let Some(KeptMessage { message, history, .. }) = kept::one_of(core, owner, id).await? {
-            let recipient = RecipientStatus {
-                next_prompt: pass::comes_with_next_prompt(core, owner, &history, message.priority).await?,
-                to: owner.clone(),
-                stored: message.at,
-                history,
-            };
+        if let Some(kept) = kept::one_of(core, owner, id).await? {
+            let recipient = recipient_status(core, owner, &kept).await?;
             match &mut status {
                 Some(status) => status.recipients.push(recipient),
-                None => status = Some(MessageStatus { message, recipients: vec![recipient] }),
+                None => status = Some(MessageStatus { message: kept.message, recipients: vec![recipient] }),
             }
         }
     }
     Ok(status)
+}
+
+/// What became of a message with the owner of the inbox that it is in.
+pub(crate) async fn recipient_status(
+    core: &Core,
+    owner: &AgentName,
+    kept: &KeptMessage,
+) -> Result<RecipientStatus, StoreError> {
+    let KeptMessage { message, history, .. } = kept;
+    Ok(RecipientStatus {
+        next_prompt: pass::comes_with_next_prompt(core, owner, history, message.priority).await?,
+        to: owner.clone(),
+        stored: message.at,
+        history: history.clone(),
+    })
 }

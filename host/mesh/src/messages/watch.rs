@@ -5,6 +5,7 @@ use store::{Hold, Position, StoreError, Watch};
 use crate::core::Core;
 use crate::delivery::serve::Either;
 use crate::messages::Message;
+use crate::messages::receipt::Receipt;
 use crate::names::AgentName;
 use crate::sessions::SessionRef;
 use crate::storage::keys;
@@ -28,12 +29,44 @@ pub(crate) async fn mailed(core: &Core, agent: &AgentName, from: Position, bytes
     Ok(Mailed { messages, next: batch.next, at_end: batch.at_end })
 }
 
+/// A batch of the receipts of an inbox.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// Its receipts, each with the position after it.
+    pub receipts: Vec<(Receipt, Position)>,
+    /// Where the next batch begins.
+    pub next: Position,
+    /// Whether the log had no more when it was read.
+    pub at_end: bool,
+}
+
+pub(crate) async fn received(
+    core: &Core,
+    agent: &AgentName,
+    from: Position,
+    bytes: usize,
+) -> Result<Received, StoreError> {
+    let batch = core.shared.read(&keys::receipts(agent), from, bytes).await?;
+    let receipt = |entry: &store::Entry| Some((serde_json::from_slice(&entry.bytes).ok()?, entry.next));
+    let receipts = batch.entries.iter().filter_map(receipt).collect();
+    Ok(Received { receipts, next: batch.next, at_end: batch.at_end })
+}
+
+pub(crate) async fn receipts_end(core: &Core, agent: &AgentName) -> Result<Position, StoreError> {
+    core.shared.end(&keys::receipts(agent)).await
+}
+
 pub(crate) async fn inbox_end(core: &Core, agent: &AgentName) -> Result<Position, StoreError> {
     core.shared.end(&keys::inbox(agent)).await
 }
 
-pub(crate) async fn watch_growth(core: &Core, inbox: Option<&AgentName>) -> Result<Box<dyn Watch>, StoreError> {
-    let grown: Vec<_> = std::iter::once(keys::global()).chain(inbox.map(keys::inbox)).collect();
+pub(crate) async fn watch_growth(
+    core: &Core,
+    inbox: Option<&AgentName>,
+    receipts: Option<&AgentName>,
+) -> Result<Box<dyn Watch>, StoreError> {
+    let grown = std::iter::once(keys::global()).chain(inbox.map(keys::inbox)).chain(receipts.map(keys::receipts));
+    let grown: Vec<_> = grown.collect();
     core.shared.watch(&grown).await
 }
 

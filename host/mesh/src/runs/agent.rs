@@ -5,7 +5,7 @@ use store::{Durability, StoreError};
 use crate::agents::{Profile, remote_presence};
 use crate::names::AgentName;
 use crate::ports::machine::Life;
-use crate::runs::RunId;
+use crate::runs::{RunId, RunRecord};
 use crate::sessions::record;
 use crate::sessions::{Activity, Evidence, Principal, Session, SessionRecord, SessionRef, Transport};
 use crate::{Mesh, RegisterError, Registration};
@@ -25,6 +25,22 @@ impl Mesh {
     /// A new run's id.
     pub fn new_run_id(&self) -> RunId {
         RunId(self.core.new_id(self.core.machine.now()))
+    }
+
+    /// Adds to the event log that a run began. Its task's text is not there.
+    pub async fn note_run_started(&self, run: &RunRecord) {
+        let details = serde_json::json!({ "id": run.id, "agent": run.agent, "harness": run.harness, "by": run.by });
+        self.core.event_log.note("run-started", details).await;
+    }
+
+    /// Adds to the event log that a run ended, and how.
+    pub async fn note_run_ended(&self, run: &RunRecord) {
+        let ended = run.ended.as_ref();
+        let details = serde_json::json!({
+            "id": run.id, "agent": run.agent, "harness": run.harness, "by": run.by,
+            "ended": ended.map(|end| end.ending.as_str()), "ok": ended.map(|end| end.ok),
+        });
+        self.core.event_log.note("run-ended", details).await;
     }
 
     /// Registers a run as an agent, under a session that it will have or that stands for it until it names its own.

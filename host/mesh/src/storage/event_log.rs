@@ -45,7 +45,7 @@ impl Event {
 }
 
 /// Every kind of event that this version writes, in alphabetical order.
-pub const EVENT_KINDS: [&str; 36] = [
+pub const EVENT_KINDS: [&str; 38] = [
     "adopted",
     "agent-offline",
     "agent-online",
@@ -73,6 +73,8 @@ pub const EVENT_KINDS: [&str; 36] = [
     "reservation-taken",
     "reserved",
     "resumed",
+    "run-ended",
+    "run-started",
     "sent",
     "shell-command",
     "spawned",

@@ -6,6 +6,7 @@ mod asks;
 mod channels;
 mod checkpoint;
 mod cleanup;
+mod conversations;
 mod counted;
 mod delivery;
 mod driven;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mesh::MailReader;
 use mesh::names::AgentName;
 
 use crate::command::CommandSpec;
@@ -10,6 +11,7 @@ use crate::errors::{CommandError, Failure, StreamError};
 use crate::events::{Cursor, Cut, Followed, Outlet, Socket, Subscription, Topic, Unwanted, follow};
 use crate::exit::Exit;
 use crate::line_reader::Lines;
+use crate::runs::permission::mail_reader;
 use crate::signals::Stop;
 
 /// Ten years: the reader of a pipe may take its time.
@@ -21,14 +23,16 @@ const PATIENCE: Duration = Duration::from_secs(10 * 365 * 24 * 3_600);
     relay-mesh events --subscribe reservations,commands\n  \
     relay-mesh events --agent bob | jq -r 'select(.topic == \"inbox\") | .body'\n  \
     relay-mesh events --topics deltas --agent helper | jq -j 'select(.event == \"delta\") | .text'\n  \
+    relay-mesh events --topics messages,activity,asks\n  \
     relay-mesh events --subscribe commands --cursor \"$(cat cursor)\"\n\n\
     Prints each event once, from now on or from --cursor: every line carries the cursor after it, valid for the same \
-    topics and agent. Mail is not marked as read. A server sends the same lines on a Unix socket, see docs/events.md.")]
+    topics and agent. Mail is not marked as read. `messages` has the whole mesh's mail for its user, and its own for an \
+    agent. A server sends the same lines on a Unix socket, see docs/events.md.")]
 pub(crate) struct Args {
-    /// What to follow [default: everything that is kept, mail only with --agent]
+    /// What to follow [default: inbox if --agent is given, reservations, commands, turns, agents]
     #[arg(long, visible_alias = "topics", value_name = "TOPIC,…", value_enum, value_delimiter = ',')]
     subscribe: Vec<Topic>,
-    /// Whose mail, and whose words of `deltas`
+    /// Whose mail in `inbox`, `messages` and `delivery`, and whose words of `deltas`
     #[arg(long, value_name = "AGENT")]
     agent: Option<AgentName>,
     /// Where to start: the cursor of an earlier line, or `start` for every event that is kept
@@ -39,8 +43,14 @@ pub(crate) struct Args {
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let mut stop = Stop::listen().map_err(StreamError::Input)?;
-        let subscription = subscription(self)?;
+        let mut subscription = subscription(self)?;
         let open = context.open()?;
+        if [Topic::Messages, Topic::Delivery].iter().any(|topic| subscription.topics.contains(topic)) {
+            match mail_reader(context, &open, subscription.agent.clone()).await? {
+                MailReader::User => {}
+                MailReader::Agent(agent) => subscription.agent = Some(agent),
+            }
+        }
         subscription.check(&open.mesh).await?;
         let mut nobody = Lines::of(None::<tokio::io::Empty>, 0);
         let mut outlet = Outlet::new(tokio::io::stdout(), PATIENCE);
@@ -74,11 +84,7 @@ impl CommandSpec for Args {
 
 fn subscription(args: Args) -> Result<Subscription, Unwanted> {
     let Args { subscribe, agent, cursor } = args;
-    let is_kept = |topic: &Topic| match topic {
-        Topic::Inbox => agent.is_some(),
-        Topic::Deltas => false,
-        Topic::Reservations | Topic::Commands | Topic::Turns | Topic::Agents => true,
-    };
-    let topics = if subscribe.is_empty() { Topic::ALL.into_iter().filter(is_kept).collect() } else { subscribe };
+    let is_usual = |topic: &Topic| topic.is_usual() && (*topic != Topic::Inbox || agent.is_some());
+    let topics = if subscribe.is_empty() { Topic::ALL.into_iter().filter(is_usual).collect() } else { subscribe };
     Subscription::new(topics, agent, cursor)
 }

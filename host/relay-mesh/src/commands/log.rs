@@ -53,7 +53,7 @@ fn kind(text: &str) -> Result<String, String> {
 }
 
 /// An agent, or `shell`: the command line that speaks for no agent.
-fn whom(text: &str) -> Result<AgentName, mesh::names::InvalidName> {
+pub(crate) fn whom(text: &str) -> Result<AgentName, mesh::names::InvalidName> {
     let shell = AgentName::shell();
     if text == shell.as_str() { Ok(shell) } else { text.parse() }
 }

@@ -10,7 +10,7 @@ use mesh::messages::LONGEST_BODY;
 use mesh::messages::receipt::DeliveryStatus;
 use mesh::names::{AgentName, MessageId};
 use mesh::ports::machine::Machine;
-use mesh::{Fetch, FetchError, Fetched, IdentifyError};
+use mesh::{Fetch, FetchError, Fetched, IdentifyError, MailReader};
 
 use crate::command::CommandSpec;
 use crate::commands::since::Since;
@@ -18,6 +18,8 @@ use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, NoAgent, StreamError};
 use crate::exit::Exit;
+use crate::runs::permission::mail_reader;
+use crate::shapes::conversations::{MailListShape, SentMailShape};
 use crate::shapes::mail::{MailShape, more_waits};
 use crate::signals::Stop;
 
@@ -35,9 +37,12 @@ const LOOK: Duration = Duration::from_secs(5);
     relay-mesh read --agent bob\n  \
     relay-mesh read --unread --mark-read\n  \
     relay-mesh read --from alice --since 2h --last 5\n  \
+    relay-mesh read --list --last 50\n  \
+    relay-mesh read --sent --agent bob\n  \
     relay-mesh read --tail --json | jq -r .messages[].body\n\n\
     What is printed counts as read if the command line speaks for the agent (an agent registered here, or this \
-    shell's session). Mail of any other agent is shown and left as it was.")]
+    shell's session). Mail of any other agent is shown and left as it was. A list shows no texts, so nothing in it \
+    counts as read.")]
 pub(crate) struct Args {
     /// Whose mail [$RELAY_AGENT, else this shell's session]
     #[arg(long, value_name = "AGENT")]
@@ -66,6 +71,12 @@ pub(crate) struct Args {
     /// Look, and leave everything as it was
     #[arg(long, conflicts_with = "mark_read")]
     peek: bool,
+    /// One line for each message, without its text; nothing counts as read
+    #[arg(long, conflicts_with_all = ["mark_read", "tail"])]
+    list: bool,
+    /// What the agent sent instead, and what became of it
+    #[arg(long, conflicts_with_all = ["unread", "from", "thread", "tail", "mark_read"])]
+    sent: bool,
 }
 
 /// What printing does to the receipts.
@@ -84,8 +95,12 @@ impl CommandSpec for Args {
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
-        let (agent, effect) = whose(&self, context, &open).await?;
         let now = open.machine.now();
+        if self.sent {
+            return sent(&self, context, &open).await;
+        }
+        let (agent, effect) = whose(&self, context, &open).await?;
+        let effect = if self.list { Effect::Look } else { effect };
         let ask = Fetch {
             limit: self.last.unwrap_or(DEFAULT_LAST),
             max_length: LONGEST_BODY,
@@ -104,7 +119,12 @@ impl CommandSpec for Args {
         let fetched = open.mesh.fetch(&agent, &ask).await?;
         let waiting = fetched.waiting;
         let shown = fetched.messages.len();
-        print(context, &open, &agent, effect, fetched).await?;
+        if self.list {
+            let shape = MailListShape::of(agent.to_string(), &fetched.messages, waiting, now);
+            context.printer.show(&shape)?;
+        } else {
+            print(context, &open, &agent, effect, fetched).await?;
+        }
         if shown == 0 {
             let narrowed = self.from.is_some() || self.thread.is_some() || self.since.is_some();
             let such = if narrowed { "no such mail" } else { "no mail" };
@@ -117,6 +137,21 @@ impl CommandSpec for Args {
         }
         Ok(Exit::Success)
     }
+}
+
+/// Prints what an agent sent. The user may look at what any agent sent, an agent at its own.
+async fn sent(args: &Args, context: &Context, open: &Open) -> Result<Exit, CommandError> {
+    let MailReader::Agent(agent) = mail_reader(context, open, args.agent.clone()).await? else {
+        return Err(NoAgent.into());
+    };
+    let now = open.machine.now();
+    let since = args.since.map(|since| since.before(now));
+    let messages = open.mesh.sent(&agent, since, args.last.unwrap_or(DEFAULT_LAST)).await?;
+    context.printer.show(&SentMailShape::of(agent.to_string(), &messages, args.list, now))?;
+    if messages.is_empty() {
+        context.say_nothing_found(open, &format!("{agent} sent nothing that is kept"), None).await?;
+    }
+    Ok(Exit::Success)
 }
 
 /// The agent whose mail to print, and what printing it may change.

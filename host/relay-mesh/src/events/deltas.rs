@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::net::UnixStream;
 use tokio::time::sleep;
 
-use super::words::Topic;
+use super::topic::Topic;
 use crate::line_reader::{Line, Lines};
 use crate::shapes::rfc3339;
 

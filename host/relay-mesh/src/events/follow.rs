@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use mesh::Mesh;
+use mesh::names::AgentName;
+use mesh::{Event, Mesh};
 use store::StoreError;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::deltas::DeltaReader;
 use super::outlet::{Cut, Outlet};
-use super::words::{Cursor, EventLine, Subscription, Topic};
+use super::topic::Topic;
+use super::words::{Cursor, EventLine, Subscription};
 use crate::line_reader::{Line, Lines};
 
 /// Bytes of a log held at a time for one follower; more only for a longer message.
@@ -65,10 +67,13 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     outlet: &mut Outlet<W>,
 ) -> Result<Followed, Followed> {
     // Watch before the first read, so that no event is missed in between.
-    let mut watch = mesh.watch_growth(subscription.inbox()).await?;
+    let mut watch = mesh.watch_growth(subscription.inbox(), subscription.receipts()).await?;
     let end = now(mesh, subscription).await?;
     let mut at = subscription.cursor.unwrap_or(end);
-    if at.event_log > end.event_log || (subscription.inbox().is_some() && at.inbox > end.inbox) {
+    let is_beyond = at.event_log > end.event_log
+        || (subscription.inbox().is_some() && at.inbox > end.inbox)
+        || (subscription.receipts().is_some() && at.receipts > end.receipts);
+    if is_beyond {
         return Err(Cut::Nonsense("the cursor is beyond the end of the logs: it belongs to another mesh").into());
     }
     outlet.say(&EventLine::subscribed(subscription, at)).await?;
@@ -80,6 +85,7 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
     loop {
         tell_event_log(mesh, subscription, &mut at, cursor, outlet).await?;
         tell_inbox(mesh, subscription, &mut at, cursor, outlet).await?;
+        tell_receipts(mesh, subscription, &mut at, cursor, outlet).await?;
         tokio::select! {
             changed = watch.changed() => changed?,
             delta = said.next() => {
@@ -115,7 +121,11 @@ async fn now(mesh: &Mesh, subscription: &Subscription) -> Result<Cursor, StoreEr
         Some(agent) => mesh.inbox_end(agent).await?,
         None => Cursor::START.inbox,
     };
-    Ok(Cursor { event_log: mesh.event_log_end().await?, inbox })
+    let receipts = match subscription.receipts() {
+        Some(agent) => mesh.receipts_end(agent).await?,
+        None => Cursor::START.receipts,
+    };
+    Ok(Cursor { event_log: mesh.event_log_end().await?, inbox, receipts })
 }
 
 async fn tell_event_log<W: AsyncWrite + Unpin>(
@@ -132,17 +142,73 @@ async fn tell_event_log<W: AsyncWrite + Unpin>(
         let from = at.event_log;
         let stretch = mesh.event_log_part(from, STRETCH).await?;
         for event in &stretch.events {
+            let before = *at;
             at.event_log = event.next;
-            // A line that was begun is always completed first, so it counts as sent.
-            *cursor = Some(*at);
-            if let Some(topic) = subscription.wants(event) {
-                outlet.say(&EventLine::event(topic, event, *at)).await?;
+            let topics = subscription.wants(event);
+            for (number, topic) in topics.iter().enumerate() {
+                // Only the last line of an event has moved the cursor: who is cut in between gets all of them again.
+                let after = if number + 1 == topics.len() { *at } else { before };
+                // A line that was begun is always completed first, so it counts as sent.
+                *cursor = Some(after);
+                outlet.say(&line(mesh, subscription, *topic, event, after).await?).await?;
             }
+            *cursor = Some(*at);
         }
         let is_stuck = stretch.next == from;
         at.event_log = stretch.next;
         *cursor = Some(*at);
         if stretch.at_end || is_stuck {
+            return Ok(());
+        }
+    }
+}
+
+/// The line of an event. A message that is sent is told whole, unless it is deleted by now.
+async fn line(
+    mesh: &Mesh,
+    subscription: &Subscription,
+    topic: Topic,
+    event: &Event,
+    cursor: Cursor,
+) -> Result<EventLine, StoreError> {
+    let word = |field: &str| event.details.get(field).and_then(|value| value.as_str());
+    let id = word("id").and_then(|id| id.parse().ok());
+    let to = event.details.get("to").and_then(|to| to.as_array()).into_iter().flatten();
+    let mut to: Vec<AgentName> = to.filter_map(|name| name.as_str()?.parse().ok()).collect();
+    if let Some(agent) = subscription.agent.as_ref().filter(|agent| word("from") != Some(agent.as_str())) {
+        // One who got it knows only of itself.
+        to.retain(|name| name == agent);
+    }
+    if let (Topic::Messages, Some(id), Some(first)) = (topic, id, to.first())
+        && let Some(message) = mesh.message_in(first, id).await?
+    {
+        return Ok(EventLine::sent(&message, to.iter().map(ToString::to_string).collect(), cursor));
+    }
+    Ok(EventLine::event(topic, event, cursor))
+}
+
+async fn tell_receipts<W: AsyncWrite + Unpin>(
+    mesh: &Mesh,
+    subscription: &Subscription,
+    at: &mut Cursor,
+    cursor: &mut Option<Cursor>,
+    outlet: &mut Outlet<W>,
+) -> Result<(), Followed> {
+    let Some(agent) = subscription.receipts() else { return Ok(()) };
+    loop {
+        let from = at.receipts;
+        let received = mesh.received(agent, from, STRETCH).await?;
+        for (receipt, next) in &received.receipts {
+            at.receipts = *next;
+            *cursor = Some(*at);
+            if let Some(line) = EventLine::receipt(receipt, agent, *at) {
+                outlet.say(&line).await?;
+            }
+        }
+        let is_stuck = received.next == from;
+        at.receipts = received.next;
+        *cursor = Some(*at);
+        if received.at_end || is_stuck {
             return Ok(());
         }
     }

@@ -5,11 +5,13 @@
 //! event is sent twice or left out, a follower that reconnects continues where it was, and a slow one costs one
 //! buffered part of a log.
 
+mod delivery;
 mod deltas;
 mod follow;
 mod outlet;
 mod serve;
 mod socket;
+mod topic;
 mod words;
 
 pub(crate) use deltas::DeltaLine;
@@ -17,4 +19,5 @@ pub(crate) use follow::{Followed, follow};
 pub(crate) use outlet::{Cut, Outlet};
 pub(crate) use serve::serve;
 pub(crate) use socket::Socket;
-pub(crate) use words::{Cursor, Subscription, Topic, Unwanted};
+pub(crate) use topic::Topic;
+pub(crate) use words::{Cursor, Subscription, Unwanted};

@@ -3,85 +3,44 @@
 use std::fmt;
 use std::str::FromStr;
 
+use mesh::messages::receipt::Receipt;
 use mesh::names::AgentName;
 use mesh::{Event, Mesh};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::Position;
 
+use super::delivery;
 use super::deltas::DeltaLine;
+use super::topic::{Topic, activity};
 use crate::errors::{Explain, WHO_IS_HERE};
 use crate::exit::Exit;
 use crate::shapes::events::details;
 use crate::shapes::mail::MessageShape;
 use crate::shapes::rfc3339;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Topic {
-    /// The mail that is stored for one agent
-    Inbox,
-    /// What is reserved, taken and released, and edits that met it
-    Reservations,
-    /// Commands: asked for, taken, ended
-    Commands,
-    /// What agents do: turns, items, files, commands of their harnesses, who needs their user, who starts and ends
-    Turns,
-    /// What driven agents say, while they say it; kept nowhere
-    Deltas,
-    /// Who registers, goes offline, comes back, is adopted, is invited, is woken, is held back, asks the user or is deleted
-    Agents,
-}
-
-impl Topic {
-    pub(crate) const ALL: [Topic; 6] =
-        [Topic::Inbox, Topic::Reservations, Topic::Commands, Topic::Turns, Topic::Agents, Topic::Deltas];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Topic::Inbox => "inbox",
-            Topic::Reservations => "reservations",
-            Topic::Commands => "commands",
-            Topic::Turns => "turns",
-            Topic::Agents => "agents",
-            Topic::Deltas => "deltas",
-        }
-    }
-
-    /// The topic of an event in the event log. Mail is not there: it is read from the inbox.
-    pub(crate) fn of(event: &Event) -> Option<Topic> {
-        match event.kind.as_str() {
-            "reserved" | "reservation-taken" | "released" | "edit-refused" | "edit-advised" => {
-                Some(Topic::Reservations)
-            }
-            "commanded" | "command-waits" | "command-run" | "command-taken" | "command-done" => Some(Topic::Commands),
-            "turn-started" | "turn-completed" | "turn-failed" | "item-started" | "file-changed" | "shell-command"
-            | "needs-input" | "spawned" | "ended" => Some(Topic::Turns),
-            "registered" | "agent-offline" | "agent-online" | "adopted" | "invited" | "woke" | "wake-failed"
-            | "held" | "deleted" | "store-replaced" | "asked" | "ask-answered" | "ask-settled" | "paused"
-            | "resumed" => Some(Topic::Agents),
-            _ => None,
-        }
-    }
-}
-
-/// A position in the event log and in one inbox.
+/// A position in the event log, in one inbox and in its receipts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
     /// Next position in the event log.
     pub(crate) event_log: Position,
     /// Next position in the inbox.
     pub(crate) inbox: Position,
+    /// Next position in the receipts of the inbox.
+    pub(crate) receipts: Position,
 }
 
 impl Cursor {
     /// Before the oldest entry.
-    pub(crate) const START: Cursor = Cursor { event_log: Position::START, inbox: Position::START };
+    pub(crate) const START: Cursor =
+        Cursor { event_log: Position::START, inbox: Position::START, receipts: Position::START };
 }
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.event_log.0, self.inbox.0)
+        write!(f, "{}-{}", self.event_log.0, self.inbox.0)?;
+        // Written only for those who follow receipts.
+        if self.receipts == Position::START { Ok(()) } else { write!(f, "-{}", self.receipts.0) }
     }
 }
 
@@ -96,10 +55,13 @@ impl FromStr for Cursor {
         if text == "start" {
             return Ok(Cursor::START);
         }
-        let place = |digits: &str| digits.parse().ok().map(Position);
-        let places = text.split_once('-').and_then(|(event_log, inbox)| Some((place(event_log)?, place(inbox)?)));
+        let places: Option<Vec<Position>> = text.split('-').map(|digits| digits.parse().ok().map(Position)).collect();
         let invalid = || InvalidCursor(text.chars().filter(|character| !character.is_control()).take(40).collect());
-        places.map(|(event_log, inbox)| Cursor { event_log, inbox }).ok_or_else(invalid)
+        match places.as_deref() {
+            Some(&[event_log, inbox]) => Ok(Cursor { event_log, inbox, receipts: Position::START }),
+            Some(&[event_log, inbox, receipts]) => Ok(Cursor { event_log, inbox, receipts }),
+            Some(_) | None => Err(invalid()),
+        }
     }
 }
 
@@ -107,7 +69,7 @@ impl FromStr for Cursor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subscription {
     pub(crate) topics: Vec<Topic>,
-    /// Whose mail, if [`Topic::Inbox`] is among the topics.
+    /// Whose mail, if a topic of mail is among the topics.
     pub(crate) agent: Option<AgentName>,
     /// Where to start; now if none.
     pub(crate) cursor: Option<Cursor>,
@@ -122,8 +84,8 @@ pub(crate) enum Unwanted {
     Nothing,
     #[error("`{word}` cannot be followed, only {}", topics())]
     Topic { word: String },
-    #[error("`inbox` wants an `agent` whose mail it is")]
-    WhoseMail,
+    #[error("`{0}` wants an `agent` whose mail it is")]
+    WhoseMail(&'static str),
     #[error("no agent named `{0}` has joined")]
     Unknown(AgentName),
     #[error(transparent)]
@@ -139,7 +101,7 @@ impl Explain for Unwanted {
             Unwanted::Json(_)
             | Unwanted::Nothing
             | Unwanted::Topic { .. }
-            | Unwanted::WhoseMail
+            | Unwanted::WhoseMail(_)
             | Unwanted::Name(_)
             | Unwanted::Cursor(_) => Exit::Usage,
         }
@@ -148,7 +110,7 @@ impl Explain for Unwanted {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Unwanted::Unknown(_) => WHO_IS_HERE,
-            Unwanted::WhoseMail => "say `--agent NAME`, or leave `inbox` out",
+            Unwanted::WhoseMail(_) => "say `--agent NAME`, or leave that topic out",
             Unwanted::Json(_)
             | Unwanted::Nothing
             | Unwanted::Topic { .. }
@@ -198,20 +160,36 @@ impl Subscription {
         if topics.is_empty() {
             return Err(Unwanted::Nothing);
         }
-        if topics.contains(&Topic::Inbox) && agent.is_none() {
-            return Err(Unwanted::WhoseMail);
+        let of_one = [Topic::Inbox, Topic::Delivery].into_iter().find(|topic| topics.contains(topic));
+        match (of_one, &agent) {
+            (Some(topic), None) => Err(Unwanted::WhoseMail(topic.as_str())),
+            (Some(_) | None, _) => Ok(Subscription { topics, agent, cursor }),
         }
-        Ok(Subscription { topics, agent, cursor })
     }
 
-    /// The topic under which an event is sent; none if it is not subscribed.
-    pub(crate) fn wants(&self, event: &Event) -> Option<Topic> {
-        Topic::of(event).filter(|topic| self.topics.contains(topic))
+    /// The topics under which an event is sent: one line for each.
+    pub(crate) fn wants(&self, event: &Event) -> Vec<Topic> {
+        let is_wanted = |topic: &Topic| match topic {
+            // What an agent follows is its own mail.
+            Topic::Messages => self.agent.as_ref().is_none_or(|agent| event.concerns(agent)),
+            Topic::Activity => activity(event).is_some(),
+            Topic::Inbox
+            | Topic::Reservations
+            | Topic::Commands
+            | Topic::Turns
+            | Topic::Deltas
+            | Topic::Agents
+            | Topic::Delivery
+            | Topic::Asks
+            | Topic::Runs => true,
+        };
+        let topics = Topic::of(event).iter().copied();
+        topics.filter(|topic| self.topics.contains(topic) && is_wanted(topic)).collect()
     }
 
     /// Checks that the agent exists.
     pub(crate) async fn check(&self, mesh: &Mesh) -> Result<(), CheckError> {
-        match self.inbox() {
+        match self.inbox().or_else(|| self.receipts()) {
             Some(agent) if mesh.agent(agent).await?.is_none() => Err(Unwanted::Unknown(agent.clone()).into()),
             Some(_) | None => Ok(()),
         }
@@ -219,7 +197,12 @@ impl Subscription {
 
     /// Whether something of it is in the event log.
     pub(crate) fn is_of_event_log(&self) -> bool {
-        self.topics.iter().any(|topic| !matches!(topic, Topic::Inbox | Topic::Deltas))
+        self.topics.iter().any(|topic| topic.is_of_event_log())
+    }
+
+    /// The agent whose receipts are followed.
+    pub(crate) fn receipts(&self) -> Option<&AgentName> {
+        self.agent.as_ref().filter(|_| self.topics.contains(&Topic::Delivery))
     }
 
     pub(crate) fn inbox(&self) -> Option<&AgentName> {
@@ -238,9 +221,13 @@ impl FromStr for Subscription {
             let known = Topic::ALL.into_iter().find(|topic| topic.as_str() == word);
             known.ok_or_else(|| Unwanted::Topic { word: word.chars().take(40).collect() })
         };
-        let topics = asked.subscribe.into_iter().map(topic).collect::<Result<_, _>>()?;
+        let topics: Vec<Topic> = asked.subscribe.into_iter().map(topic).collect::<Result<_, _>>()?;
         let agent = asked.agent.map(|name| name.parse::<AgentName>()).transpose()?;
         let cursor = asked.cursor.map(|cursor| cursor.parse::<Cursor>()).transpose()?;
+        // Who is behind a connection is not known, so nobody gets the whole mesh's mail there.
+        if topics.contains(&Topic::Messages) && agent.is_none() {
+            return Err(Unwanted::WhoseMail(Topic::Messages.as_str()));
+        }
         Subscription::new(topics, agent, cursor)
     }
 }
@@ -278,12 +265,15 @@ pub(crate) enum EventLine {
         cursor: String,
     },
     Message {
-        /// Always `inbox`.
+        /// `inbox` or `messages`.
         topic: Topic,
         /// Always `message`.
         event: &'static str,
         #[serde(flatten)]
         message: Box<MessageShape>,
+        /// Everybody who was sent it, as far as the follower may know; of `messages` alone.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        recipients: Vec<String>,
         /// The body in the envelope that a model may see.
         text: String,
         /// The position after it.
@@ -322,6 +312,15 @@ impl EventLine {
     }
 
     pub(crate) fn event(topic: Topic, event: &Event, cursor: Cursor) -> EventLine {
+        if let (Topic::Activity, Some(presence)) = (topic, activity(event)) {
+            let mut details = Map::new();
+            for field in ["agent", "harness", "session"] {
+                details.extend(event.details.get(field).map(|value| (field.to_owned(), value.clone())));
+            }
+            details.insert("because".to_owned(), event.kind.clone().into());
+            let (event, at) = (presence.as_str().to_owned(), rfc3339(event.at));
+            return EventLine::Event { topic, event, at, details, cursor: cursor.to_string() };
+        }
         EventLine::Event {
             topic,
             event: event.kind.clone(),
@@ -331,12 +330,34 @@ impl EventLine {
         }
     }
 
+    /// How far a message got; none for what says nothing to people.
+    pub(crate) fn receipt(receipt: &Receipt, to: &AgentName, cursor: Cursor) -> Option<EventLine> {
+        let (event, details) = delivery::line(receipt, to)?;
+        let at = rfc3339(receipt.at);
+        Some(EventLine::Event { topic: Topic::Delivery, event, at, details, cursor: cursor.to_string() })
+    }
+
+    /// A message of the whole mesh, or of one agent's mail.
+    pub(crate) fn sent(message: &mesh::messages::Message, to: Vec<String>, cursor: Cursor) -> EventLine {
+        EventLine::of_message(Topic::Messages, message, to, cursor)
+    }
+
     pub(crate) fn message(message: &mesh::messages::Message, cursor: Cursor) -> EventLine {
+        EventLine::of_message(Topic::Inbox, message, Vec::new(), cursor)
+    }
+
+    fn of_message(
+        topic: Topic,
+        message: &mesh::messages::Message,
+        recipients: Vec<String>,
+        cursor: Cursor,
+    ) -> EventLine {
         let text = mesh::envelope(std::slice::from_ref(message), usize::MAX).text;
         EventLine::Message {
-            topic: Topic::Inbox,
+            topic,
             event: "message",
             message: Box::new(MessageShape::from(message)),
+            recipients,
             text,
             cursor: cursor.to_string(),
         }
@@ -374,59 +395,6 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_event_has_its_topic() {
-        for (topic, kinds) in [
-            (
-                Some(Topic::Reservations),
-                &["reserved", "reservation-taken", "released", "edit-refused", "edit-advised"] as &[&str],
-            ),
-            (Some(Topic::Commands), &["commanded", "command-waits", "command-run", "command-taken", "command-done"]),
-            (
-                Some(Topic::Turns),
-                &[
-                    "turn-started",
-                    "turn-completed",
-                    "turn-failed",
-                    "item-started",
-                    "file-changed",
-                    "shell-command",
-                    "needs-input",
-                    "spawned",
-                    "ended",
-                ],
-            ),
-            (
-                Some(Topic::Agents),
-                &[
-                    "registered",
-                    "agent-offline",
-                    "agent-online",
-                    "adopted",
-                    "invited",
-                    "woke",
-                    "wake-failed",
-                    "held",
-                    "deleted",
-                    "store-replaced",
-                    "asked",
-                    "ask-answered",
-                    "ask-settled",
-                    "paused",
-                    "resumed",
-                ],
-            ),
-            // Mail is sent from the inbox instead.
-            (None, &["sent", "of-a-newer-version"]),
-        ] {
-            for kind in kinds {
-                let at = mesh::ports::machine::Instant(0);
-                let event = Event { at, kind: (*kind).to_owned(), details: Map::new(), next: Position::START };
-                assert_eq!(Topic::of(&event), topic, "{kind}");
-            }
-        }
-    }
-
-    #[test]
     fn a_line_says_what_is_wanted_or_what_is_wrong_with_it() {
         check(r#"{"subscribe":["reservations","commands"]}"#, "reservations+commands of nobody from now");
         check(r#"{"subscribe":["inbox"],"agent":"bob","cursor":"17-4"}"#, "inbox of bob from 17-4");
@@ -434,8 +402,13 @@ mod tests {
         check(r#"{"subscribe":["inbox"]}"#, "`inbox` wants an `agent`");
         check(
             r#"{"subscribe":["mail"]}"#,
-            "`mail` cannot be followed, only inbox, reservations, commands, turns, agents, deltas",
+            "`mail` cannot be followed, only inbox, reservations, commands, turns, agents, deltas, messages, delivery, \
+             activity, asks, runs",
         );
+        check(r#"{"subscribe":["messages"]}"#, "`messages` wants an `agent`");
+        check(r#"{"subscribe":["delivery"]}"#, "`delivery` wants an `agent`");
+        check(r#"{"subscribe":["delivery"],"agent":"bob","cursor":"17-4-9"}"#, "delivery of bob from 17-4-9");
+        check(r#"{"subscribe":["delivery"],"agent":"bob","cursor":"17-4-9-1"}"#, "is not a cursor");
         check(r#"{"subscribe":[]}"#, "must name one or more");
         check(r#"{"subscribe":"inbox"}"#, "was not understood");
         check(r#"{"subscribe":["inbox"],"agent":"Bob!"}"#, "is not a name");

@@ -127,7 +127,10 @@ pub(crate) async fn begin_for(
         reserve_id(open, &runs, &request, (harness.about().harness.clone(), counts_cost), evidence)?
     };
     match set_up(context, open, harness.as_ref(), &folder, &mut record, &request).await {
-        Ok((principal, notes)) => Ok(Begun { harness, folder, record, principal, notes }),
+        Ok((principal, notes)) => {
+            open.mesh.note_run_started(&record).await;
+            Ok(Begun { harness, folder, record, principal, notes })
+        }
         Err(error) => {
             changes::remove_if_clean(&changes::git(context), &record.workplace).await;
             if let Err(error) = folder.delete() {

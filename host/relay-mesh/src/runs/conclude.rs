@@ -63,6 +63,7 @@ pub(super) async fn conclude(
     // The result first: a run that has ended has one.
     folder.write(RESULT, &bytes)?;
     folder.keep(&report.record)?;
+    open.mesh.note_run_ended(&report.record).await;
     if let Err(error) = agent::report(open, principal, &report).await {
         tracing::warn!(%error, run = %report.record.id, "a run's result could not be sent");
     }

@@ -1,9 +1,11 @@
 //! Who asks for a run, by evidence: the session of the caller, the processes above it, and the mark of a run.
 
 use mesh::allowances::{Asker, NotAllowed};
+use mesh::names::AgentName;
 use mesh::ports::machine::Machine as _;
 use mesh::runs::{RunRecord, RunStage};
 use mesh::sessions::{Principal, Transport};
+use mesh::{IdentifyError, MailReader};
 
 use super::{MARK, Runs};
 use crate::compose::Open;
@@ -70,6 +72,46 @@ pub(crate) async fn only_the_user(context: &Context, open: &Open, what: &'static
     let evidence = evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
     // The mark of a run that is over is still no user's terminal.
     if evidence.is_user() && context.environment.get(MARK).is_none() { Ok(()) } else { Err(AnAgents(what).into()) }
+}
+
+/// Who looks at mail on this command line: the agent that it acts as, else the one that it is below of, else the user. An
+/// agent that has no name sees nothing, since nobody can say what is its own.
+pub(crate) async fn mail_reader(
+    context: &Context,
+    open: &Open,
+    named: Option<AgentName>,
+) -> Result<MailReader, CommandError> {
+    let named = named.or_else(|| context.settings.agent.value.clone());
+    match (open.mesh.identify(&context.call(named.clone())).await, named) {
+        (Ok(caller), _) => match caller.agent() {
+            Some(agent) => Ok(MailReader::Agent(agent.clone())),
+            None => evident_reader(context, open).await,
+        },
+        // The user may look as anybody; what an agent typed does not make it somebody else.
+        (Err(error @ (IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. })), Some(named)) => {
+            match evident_reader(context, open).await? {
+                MailReader::User => Ok(MailReader::Agent(named)),
+                own @ MailReader::Agent(_) if own == MailReader::Agent(named) => Ok(own),
+                MailReader::Agent(_) => Err(error.into()),
+            }
+        }
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// The same by evidence alone: nothing that was typed or set counts.
+async fn evident_reader(context: &Context, open: &Open) -> Result<MailReader, CommandError> {
+    let evidence = evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
+    let is_user = evidence.is_user() && context.environment.get(MARK).is_none();
+    let of_session = match evidence.asker {
+        Asker::Session { agent, .. } => agent,
+        Asker::User => None,
+    };
+    match of_session.or_else(|| evidence.parent.and_then(|run| run.agent)) {
+        Some(agent) => Ok(MailReader::Agent(agent)),
+        None if is_user => Ok(MailReader::User),
+        None => Err(AnAgents("look at everybody's mail").into()),
+    }
 }
 
 /// An agent would do what only its user may.

@@ -12,6 +12,7 @@ pub(crate) mod carried;
 pub(crate) mod channels;
 pub(crate) mod cleanup;
 pub(crate) mod commands;
+pub(crate) mod conversations;
 pub(crate) mod driven;
 pub(crate) mod event_hooks;
 pub(crate) mod events;

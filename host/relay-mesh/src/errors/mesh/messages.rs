@@ -2,7 +2,7 @@
 
 use mesh::messages::InvalidDraft;
 use mesh::names::InvalidMessageId;
-use mesh::{AckError, FetchError, IdError, SendError, StatusError};
+use mesh::{AckError, FetchError, IdError, SendError, StatusError, ThreadError};
 
 use super::{WHO_IS_HERE, listed};
 use crate::errors::Explain;
@@ -33,6 +33,26 @@ impl Explain for IdError {
             IdError::Ambiguous { .. } => Some("write more of it".to_owned()),
             IdError::Unknown(_) => Some("`relay-mesh send`, `read` and `cmd list` print the ids".to_owned()),
             IdError::Store(error) => error.hint(),
+        }
+    }
+}
+
+impl Explain for ThreadError {
+    fn exit(&self) -> Exit {
+        match self {
+            ThreadError::Unknown(_) => Exit::NotFound,
+            ThreadError::Ambiguous(error) => error.exit(),
+            ThreadError::Store(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            ThreadError::Unknown(_) => {
+                Some("`relay-mesh threads` lists the conversations, `relay-mesh search WORD` finds messages".to_owned())
+            }
+            ThreadError::Ambiguous(error) => error.hint(),
+            ThreadError::Store(error) => error.hint(),
         }
     }
 }

@@ -1,0 +1,44 @@
+//! Reads through inboxes, oldest message first in each.
+
+use std::pin::pin;
+use std::sync::Mutex;
+
+use futures::StreamExt as _;
+use store::{Entry, StoreError};
+
+use super::reader::{Sight, begin};
+use crate::agents::list::of_each;
+use crate::core::Core;
+use crate::names::AgentName;
+use crate::ports::machine::Instant;
+use crate::storage::{keys, records};
+
+/// Passes each entry that may be visible to `take`, with the owner of its inbox. Several inboxes are read at once if each
+/// read is a round trip to the servers. Returns how many damaged stretches were skipped.
+///
+/// Memory holds one stretch per inbox that is being read, however much mail there is.
+pub(crate) async fn scan(
+    core: &Core,
+    sight: &Sight,
+    since: Option<Instant>,
+    take: impl FnMut(&AgentName, &Entry) + Send,
+) -> Result<usize, StoreError> {
+    // A std mutex: nothing is awaited while it is held.
+    let take = Mutex::new(take);
+    let take = &take;
+    let mut reads = pin!(of_each(core, sight.owners.iter().collect(), |owner: &AgentName| async move {
+        let log = keys::inbox(owner);
+        let from = begin(core, &log, since).await?;
+        let each = |entry: Entry| {
+            if sight.may_show(owner, &entry.bytes) {
+                (take.lock().expect("no holder of this lock panics"))(owner, &entry);
+            }
+        };
+        Ok::<_, StoreError>(records::scan(core.shared.as_ref(), &log, from, each).await?.1)
+    }));
+    let mut damage = 0;
+    while let Some(read) = reads.next().await {
+        damage += read?;
+    }
+    Ok(damage)
+}
