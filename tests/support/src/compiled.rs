@@ -16,8 +16,11 @@ const CACHE: &str = ".cache/relay-mesh/adapters";
 const WHOLE: &str = "whole";
 
 impl Stage {
-    /// Puts links to the compiled adapters into the cache of this stage.
+    /// Puts links to the compiled adapters into the cache of this stage. One whose binary is not there runs none.
     pub(crate) fn share_compiled_adapters(&self) {
+        if !self.binary().exists() {
+            return;
+        }
         let shared = compiled_by(self.binary(), &self.build_folder().join("compiled"));
         let own = self.home.join(CACHE);
         private(&own);

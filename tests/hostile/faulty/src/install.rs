@@ -12,7 +12,7 @@ const END: &str = "# relay-mesh end\n";
 impl Guest for Faulty {
     fn present() -> Result<Option<String>, Error> {
         if is_wrong("takes-long") {
-            spend(560);
+            spend(700);
         }
         if is_wrong("takes-much") {
             core::hint::black_box(vec![1_u8; 40 << 20]);
