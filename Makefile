@@ -17,7 +17,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test seen_tables --run-ignored only
 
-.PHONY: run release release-Linux test clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools setup toolchain fresh-machine
+.PHONY: run release release-Linux test build-tests clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools setup toolchain fresh-machine
 
 # Starts the host on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -39,9 +39,13 @@ release-%: toolchain
 test: release setup
 	rm -f $(RELAY_OBSERVATIONS)
 	$(ON_RELEASED)
-	$(ON_RELEASED) --test kills_by_frame --test released --run-ignored only --success-output final
+	$(ON_RELEASED) --test released --run-ignored only --success-output final
 	$(WAKE_TABLE)
 	cargo test --locked --workspace --doc
+
+# What `test` builds beside the release: with `make -j2 release build-tests` both are built at once.
+build-tests: setup
+	cargo nextest run --locked --workspace --no-run
 
 # The tests with real harnesses alone, and the tables in docs/ anew from what they saw.
 clients: setup
@@ -49,11 +53,12 @@ clients: setup
 	cargo nextest run --locked $(CLIENTS) --success-output final
 	RELAY_WAKE_TABLE_WRITE=1 $(WAKE_TABLE)
 
-# What comes of a run of each real client when something goes wrong: writes the tables in docs/runs.md anew. It takes a
-# quarter of an hour, and is to be run when a client is pinned anew; `make test` sees a part of it each time.
+# What comes of each real client when something goes wrong in a run, or somebody is killed between two frames of a turn:
+# writes the tables in docs/runs.md anew. It takes twenty minutes, and is to be run when a client is pinned anew; `make
+# test` sees a part of it each time.
 run-faults: setup
 	rm -f $(RELAY_OBSERVATIONS)
-	cargo nextest run --locked --workspace --test run_faults --test runs --run-ignored all --success-output final
+	cargo nextest run --locked --workspace --test run_faults --test runs --test kills_by_frame --run-ignored all --success-output final
 	RELAY_WAKE_TABLE_WRITE=1 cargo nextest run --locked --workspace --test seen_tables --run-ignored only the_tables_of_runs
 
 # Everything that can be said of the code without running it. The advisory database is not asked:

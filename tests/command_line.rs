@@ -288,7 +288,8 @@ fn what_people_type_is_taken_as_it_is_meant() {
     assert!(near.code == Some(3) && near.stderr.contains("`bob`"), "{near:?}");
     let kinds = stage.run(&["log", "--type", "send"]);
     assert!(
-        kinds.code == Some(2) && kinds.stderr.contains("released, reservation-taken, reserved, resumed, run-ended, run-started, sent,"),
+        kinds.code == Some(2)
+            && kinds.stderr.contains("released, reservation-taken, reserved, resumed, run-ended, run-started, sent,"),
         "{kinds:?}"
     );
     assert!(stage.relay_ok(&["log", "--since", "3600", "--type", "sent"]).contains("sent"));
