@@ -39,7 +39,7 @@ release-%: toolchain
 test: release setup
 	rm -f $(RELAY_OBSERVATIONS)
 	$(ON_RELEASED)
-	$(ON_RELEASED) --test released --run-ignored only --success-output final
+	$(ON_RELEASED) --test kills_by_frame --test released --run-ignored only
 	$(WAKE_TABLE)
 	cargo test --locked --workspace --doc
 
@@ -53,12 +53,11 @@ clients: setup
 	cargo nextest run --locked $(CLIENTS) --success-output final
 	RELAY_WAKE_TABLE_WRITE=1 $(WAKE_TABLE)
 
-# What comes of each real client when something goes wrong in a run, or somebody is killed between two frames of a turn:
-# writes the tables in docs/runs.md anew. It takes twenty minutes, and is to be run when a client is pinned anew; `make
-# test` sees a part of it each time.
+# What comes of a run of each real client when something goes wrong: writes the tables in docs/runs.md anew. It takes a
+# quarter of an hour, and is to be run when a client is pinned anew; `make test` sees a part of it each time.
 run-faults: setup
 	rm -f $(RELAY_OBSERVATIONS)
-	cargo nextest run --locked --workspace --test run_faults --test runs --test kills_by_frame --run-ignored all --success-output final
+	cargo nextest run --locked --workspace --test run_faults --test runs --run-ignored all --success-output final
 	RELAY_WAKE_TABLE_WRITE=1 cargo nextest run --locked --workspace --test seen_tables --run-ignored only the_tables_of_runs
 
 # Everything that can be said of the code without running it. The advisory database is not asked:

@@ -8,6 +8,10 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use test_support::{Answer, Program, Script, Spawning, StdioClient, isolated, wait_or_show};
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever runs the test by hand says by this variable which program is tried"
+)]
 fn program() -> PathBuf {
     let named = std::env::var_os("OLDER_CODEX").map(PathBuf::from);
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
