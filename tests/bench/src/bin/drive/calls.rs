@@ -1,4 +1,4 @@
-//! What a call of the tool `codex-reply` costs beside the turn that it is, sixteen of them at once, and what the registry of
+//! What a call of the tool `codex-reply` costs beside the turn that it is, fifteen of them at once, and what the registry of
 //! threads costs when it is old.
 
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ const LISTS: Duration = Duration::from_millis(50);
 const ROWS: usize = 10_000;
 const DAYS: usize = 100;
 /// Threads at once.
-const THREADS: u64 = 16;
+const THREADS: u64 = 15;
 
 pub(crate) async fn measure(scene: &Spawning, turns: usize, report: &Report) -> Result<(), Failure> {
     scene.ok(&["spawn", "allow", "lead", "codex"]);
     let settings = scene.stage.home.join(".config/relay-mesh/spawn.toml");
     let consents = std::fs::read_to_string(&settings)?;
-    std::fs::write(&settings, format!("each = 16\n{consents}"))?;
+    std::fs::write(&settings, format!("each = 16\nall = 100\n{consents}"))?;
     let server = scene.stage.relay(&["mcp", "--tools", "codex"]).envs(scene.environment());
     let mut lead = StdioClient::connected(server.start(&scene.stage.folder.join("lead.log")), "a-client");
     lead.call("register_agent", json!({"name": "lead"}));
@@ -59,9 +59,8 @@ pub(crate) async fn measure(scene: &Spawning, turns: usize, report: &Report) -> 
         let told = lead.read().ok_or("the server has ended")?;
         answered += u64::from(told["result"]["structuredContent"]["content"] == "Done.");
     }
-    report.note("until sixteen new threads that are begun at once have answered", began.elapsed());
+    report.note("until fifteen threads more, begun at once, have answered", began.elapsed());
     lead.close();
-    scene.nothing_is_left();
     of_registry(scene, report)
 }
 

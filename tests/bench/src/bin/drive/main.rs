@@ -82,7 +82,7 @@ async fn of_turns(scene: &Spawning, turns: usize, report: &Report) -> Result<(),
     report.note("the same turn by a bare client", bare);
     report.note("from the end of `send` to the end of the turn", driven);
     let more = driven.as_secs_f64() / bare.as_secs_f64() - 1.0;
-    report.share("more than the bare client's", more, TURN, "");
+    report.size("more than the bare client's", more * 100.0, TURN * 100.0, "%", "");
     Ok(())
 }
 
