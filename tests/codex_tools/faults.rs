@@ -1,4 +1,4 @@
-//! What is left of a call when its time is up, when somebody is killed in the middle of it, and when many come at once.
+//! What is left of a call when its time is up, when a process is killed in the middle of it, and when many come at once.
 
 use serde_json::{Value, json};
 use test_support::{Answer, Behaviour, Program, Spawning, StdioClient, Victim, isolated, wait_or_show};

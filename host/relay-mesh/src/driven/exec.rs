@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::link::{LinkHandle, LinkNews, Wish};
-use super::{DrivenFolder, MARK};
+use super::{DrivenFolder, MARK, end_marked};
 use crate::runs::reading::Reading;
 use crate::runs::supervise::{exit_of, step};
 use crate::runs::{self, runner_of};
@@ -208,7 +208,7 @@ impl ExecLink {
     async fn end_what_is_left(&self) {
         let mark = self.environment.iter().find(|(name, _)| name == MARK).map(|(_, mark)| mark.clone());
         if let Some(mark) = mark {
-            let _ended = tokio::task::spawn_blocking(move || processes::end_marked(MARK, &mark)).await;
+            end_marked(mark).await;
         }
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::MARK;
+use super::end_marked;
 use super::frames::{FramesError, Incoming, Outgoing};
 use super::program::Started;
 
@@ -234,8 +234,7 @@ impl Carrier {
             why = told_of(&over, &ended).unwrap_or(why);
         }
         // What a guard that was killed has left.
-        let mark = std::mem::take(&mut self.mark);
-        let _swept = tokio::task::spawn_blocking(move || processes::end_marked(MARK, &mark)).await;
+        end_marked(std::mem::take(&mut self.mark)).await;
         if let Some(folder) = &self.folder {
             let _gone = std::fs::remove_dir_all(folder);
         }
