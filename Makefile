@@ -17,7 +17,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test seen_tables --run-ignored only
 
-.PHONY: run release release-Linux test test-release clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools setup toolchain fresh-machine
+.PHONY: run release release-Linux test build-tests clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools setup toolchain fresh-machine
 
 # Starts the host on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -34,19 +34,18 @@ release-Linux:
 release-%: toolchain
 	cargo build --release --locked -p relay-mesh --bin relay-mesh
 
-# All tests, the real clients included.
-test: setup
+# All tests, the real clients included. Those of the product run what `release` builds: what is released is what is
+# tested. Those of its parts stand in the parts, and are built with the checks of a debug build.
+test: release setup
 	rm -f $(RELAY_OBSERVATIONS)
-	cargo nextest run --locked --workspace
+	$(ON_RELEASED)
+	$(ON_RELEASED) --test kills_by_frame --test released --run-ignored only
 	$(WAKE_TABLE)
 	cargo test --locked --workspace --doc
 
-# The tests of the product once more, on what `release` builds: what is released is what is tested. Each has passed
-# on the debug build before, without a second try; here one that the machine's load broke gets one, and is named. In
-# the place of kills at moments, which the debug build has had, there are kills between each two frames.
-test-release: release setup
-	$(ON_RELEASED) --retries 1 -E 'package(relay-mesh) & kind(test) - (binary(spawning) & test(/_when_/))'
-	$(ON_RELEASED) --retries 1 --test kills_by_frame --test released --run-ignored only --success-output final
+# What `test` builds beside the release: with `make -j2 release build-tests` both are built at once.
+build-tests: setup
+	cargo nextest run --locked --workspace --no-run
 
 # The tests with real harnesses alone, and the tables in docs/ anew from what they saw.
 clients: setup

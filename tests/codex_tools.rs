@@ -2,6 +2,11 @@
 //! told, what is kept of it, who may begin one, and what is left when anybody is killed. With the real Codex and the real
 //! Claude Code, their models scripted.
 
+#[path = "codex_tools/faults.rs"]
+mod faults;
+#[path = "codex_tools/serving.rs"]
+mod serving;
+
 use serde_json::{Value, json};
 use test_support::{
     Answer, ClaudeCode, Client, Codex, Model, Program, Script, Spawning, Stage, StdioClient, isolated, send_with,
@@ -213,45 +218,6 @@ fn f6_f7_f13_a_thread_goes_on_after_its_server() {
         assert!(request.contains("It greeted.") && !request.contains("The word is plum"), "{request}");
         let by_old_id = told(&scene, &mut lead, "codex-reply", &json!({"threadId": thread, "prompt": "By the old id"}));
         assert_eq!(by_old_id.0, other);
-        assert_eq!(lead.close(), Some(0));
-        scene.nothing_is_left();
-    });
-}
-
-#[test]
-fn f11_f14_n_a_turn_ends_in_time_and_a_dead_child_is_told() {
-    isolated(|| {
-        let scene = scene(echo().talk("Talk for long", "I begin and").talk("Talk again", "I begin and"));
-        allowed(&scene, "lead");
-        let mut lead = joined(&scene, "lead", &["--timeout", "3s"]);
-        let late = called(&mut lead, "codex", &json!({"prompt": "Talk for long"}));
-        let late_told = &late["structuredContent"];
-        assert_eq!(late_told["status"], "timed-out", "{late} {}", scene.told());
-        assert!(late_told["content"].as_str().is_some_and(|told| told.contains("the time of 3 s was up")), "{late}");
-        let thread = late_told["threadId"].as_str().expect("a thread").to_owned();
-        let reply = |prompt: &str| json!({"threadId": thread, "prompt": prompt});
-        assert_eq!(told(&scene, &mut lead, "codex-reply", &reply("Hello")).1, "Said: Hello", "it is usable");
-
-        // Its program dies while nobody waits: the next call says how, once, and nothing is started by itself.
-        let (_, program) = scene.running().expect("it runs");
-        Program::new("kill").args(["-KILL", &program.to_string()]).succeed();
-        wait_or_show("the end is noted", || scene.ours().is_empty().then_some(()), || scene.told());
-        let dead = called(&mut lead, "codex-reply", &reply("Hello?"));
-        assert_eq!(dead["isError"], true, "{dead}");
-        assert!(text(&dead).contains("signal 9"), "{dead}");
-        assert!(scene.ours().iter().all(|line| !line.contains("app-server")), "no restart: {:?}", scene.ours());
-        assert_eq!(told(&scene, &mut lead, "codex-reply", &reply("Hello!")).1, "Said: Hello!");
-
-        // A call that is cancelled stops its turn.
-        let slow = scene.model.heard().len();
-        let call = json!({"name": "codex-reply", "arguments": reply("Talk again")});
-        lead.write(&json!({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call}).to_string());
-        wait_for("the turn runs", || (scene.model.heard().len() > slow).then_some(()));
-        lead.write(
-            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 99}}).to_string(),
-        );
-        wait_or_show("it has stopped", || (row(&scene, &thread)["status"] == "idle").then_some(()), || scene.told());
-        assert_eq!(told(&scene, &mut lead, "codex-reply", &reply("Bye")).1, "Said: Bye");
         assert_eq!(lead.close(), Some(0));
         scene.nothing_is_left();
     });

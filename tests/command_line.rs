@@ -445,6 +445,7 @@ fn a_hook_that_alone_can_say_something_waits_until_its_adapter_is_compiled() {
 
 /// Removes the compiled adapters and holds the locks for compiling them, so that other processes wait.
 fn to_be_compiled_again(stage: &Stage) -> Vec<File> {
+    stage.forget_compiled_adapters();
     stage.relay_ok(&["plugin", "verify", "claude-code"]);
     let compiled = kept(stage, "cwasm");
     compiled.iter().for_each(|code| std::fs::remove_file(code).expect("the cache can be deleted at any time"));

@@ -1,7 +1,7 @@
 //! `kill -9` between each two frames of a turn, with the real clients: of the harness, of the process that drives it, of both,
 //! and of that process with the guard. Whatever was on its way is shown once, or again with its mark, and nothing is left.
 //!
-//! They take minutes: `make test-release` runs them.
+//! `make test` runs them apart from the others.
 
 use test_support::{Script, Spawning, each_once_or_marked, isolated, presence_of, send_with, wait_for, wait_or_show};
 
@@ -72,19 +72,19 @@ fn between_frames(harness: &'static str, every: usize) {
 }
 
 #[test]
-#[ignore = "it takes minutes: `make test-release` runs it"]
+#[ignore = "`make test` runs it apart from the others"]
 fn codex_between_each_two_frames() {
     isolated(|| between_frames("codex", 1));
 }
 
 #[test]
-#[ignore = "it takes minutes: `make test-release` runs it"]
+#[ignore = "`make test` runs it apart from the others"]
 fn claude_code_between_each_two_frames() {
     isolated(|| between_frames("claude-code", 1));
 }
 
 #[test]
-#[ignore = "it takes minutes: `make test-release` runs it"]
+#[ignore = "`make test` runs it apart from the others"]
 fn opencode_between_each_two_frames() {
     isolated(|| between_frames("opencode", 1));
 }

@@ -1,4 +1,4 @@
-//! Which binary the other tests run: the one that cargo built, or the released one if `make test-release` names it by a
+//! Which binary the other tests run: the one that cargo built, or the released one if `make test` names it by a
 //! variable. Also checks that the released one is what it should be.
 
 #![cfg(target_os = "linux")]
@@ -33,11 +33,11 @@ fn what_is_tested() {
 }
 
 #[test]
-#[ignore = "of the released binary alone: `make test-release` runs it"]
+#[ignore = "of the released binary alone: `make test` runs it"]
 fn the_released_binary_is_static_and_lies_anywhere() {
     let stage = stage();
     let named = std::env::vars_os().find(|(name, _)| name == BINARY).map(|(_, path)| PathBuf::from(path));
-    assert_eq!(named.as_deref(), Some(stage.binary()), "run it by `make test-release`");
+    assert_eq!(named.as_deref(), Some(stage.binary()), "run it by `make test`");
     let elf = Elf(std::fs::read(stage.binary()).expect("the binary can be read"));
     assert_eq!(elf.0[..4], *b"\x7fELF");
     assert_eq!(elf.kind(), SHARED_OBJECT, "it has a fixed address, and so no address randomisation of its own");

@@ -143,7 +143,9 @@ async fn installs() {
 async fn grants_and_costs() {
     check("keeps-quiet-about-grants", "with less: without origins.api: it did not work").await;
     check("breaks-when-denied", "with less: without origins.api: the adapter `faulty` failed in `deliver`").await;
-    check("takes-long", "time and memory: the slowest call").await;
+    // On a machine that is slower at times it takes longer than a call may, and fails elsewhere too.
+    let failed = failures(&report("takes-long").await);
+    assert!(failed.iter().any(|failure| failure.starts_with("time and memory: the slowest call")), "{failed:#?}");
     check("takes-much", "time and memory: the largest call").await;
 }
 

@@ -56,6 +56,14 @@ impl ThreadView {
         self.messages.first().map_or("", |first| first.message.subject.as_str())
     }
 
+    /// What it is called for people: its subject, else its name.
+    pub(crate) fn title(&self) -> &str {
+        match self.subject() {
+            "" => &self.thread,
+            subject => subject,
+        }
+    }
+
     /// Everybody who wrote or was written to, by name.
     pub fn agents(&self) -> Vec<&str> {
         let wrote = self.messages.iter().map(|one| one.message.from.as_str());

@@ -25,10 +25,18 @@ impl Host {
         Host { port, token, process }
     }
 
-    /// The same for clients that know no token.
-    pub fn start_without_token(stage: &Stage) -> Host {
-        let (port, process) = serving(stage, &["--no-token"]);
+    /// One with every group of tools, for clients that know no token.
+    pub fn start_with_every_tool(stage: &Stage) -> Host {
+        let tools = "core,reservations,commands,runs,runners,asks,spawn,channels,codex,subagents";
+        let (port, process) = serving(stage, &["--no-token", "--tools", tools, "--aliases", "atm"]);
         Host { port, token: String::new(), process }
+    }
+
+    /// Starts a server with these flags, in an environment with these variables too.
+    pub fn start_with(stage: &Stage, flags: &[&str], environment: &[(String, String)]) -> Host {
+        let (port, process) = serving_in(stage, flags, environment);
+        let token = wait_for("the host has made its token", || token_in(&stage.data));
+        Host { port, token, process }
     }
 
     /// A plain MCP client of this server.
@@ -38,11 +46,15 @@ impl Host {
 }
 
 fn serving(stage: &Stage, flags: &[&str]) -> (u16, Running) {
+    serving_in(stage, flags, &[])
+}
+
+fn serving_in(stage: &Stage, flags: &[&str], environment: &[(String, String)]) -> (u16, Running) {
     let port = free_port();
     let log = stage.folder.join("serve.log");
     let address = format!("127.0.0.1:{port}");
     let arguments: Vec<&str> = ["serve", "--http", &address].into_iter().chain(flags.iter().copied()).collect();
-    let mut process = stage.relay(&arguments).start(&log);
+    let mut process = stage.relay(&arguments).envs(environment.iter().cloned()).start(&log);
     let probe = HttpClient::new(port, None);
     wait_for("the host answers", || {
         let ended = process.child.try_wait().expect("a child can be asked");

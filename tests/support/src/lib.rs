@@ -7,6 +7,7 @@ mod broken_line;
 mod claude_code;
 mod client;
 mod codex;
+mod compiled;
 pub mod components;
 mod gate;
 mod gemini;

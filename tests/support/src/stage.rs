@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::isolation;
 use crate::programs::{Outcome, Program};
 
-/// The variable that names a binary to test instead of the one cargo built: the released one, by `make test-release`.
+/// The variable that names a binary to test instead of the one cargo built: the released one, by `make test`.
 pub const BINARY: &str = "RELAY_MESH_BINARY";
 
 /// The folders of one test and the binary under test.
@@ -63,6 +63,7 @@ impl Stage {
         };
         std::fs::create_dir_all(&stage.project).expect("the stage is writable");
         std::fs::write(stage.project.join("README.md"), "# A project\n").expect("the stage is writable");
+        stage.share_compiled_adapters();
         stage.git(&["init", "-q", "-b", "main"]);
         stage.git(&["add", "."]);
         stage.git(&["commit", "-q", "-m", "The project begins"]);

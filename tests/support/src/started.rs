@@ -201,12 +201,13 @@ pub enum Victim {
 }
 
 impl Spawning {
-    /// The guard and the program of the only agent.
+    /// The guard and the program of the only agent, if that program lives: the folder of one that was killed stays a while.
     pub fn running(&self) -> Option<(u32, u32)> {
         self.folders().iter().find_map(|folder| {
             let running: Value = serde_json::from_slice(&std::fs::read(folder.join("running.json")).ok()?).ok()?;
             let pid = |who: &str| u32::try_from(running[who]["pid"].as_u64()?).ok();
-            Some((pid("guard")?, pid("program")?))
+            let (guard, program) = (pid("guard")?, pid("program")?);
+            Path::new("/proc").join(program.to_string()).exists().then_some((guard, program))
         })
     }
 

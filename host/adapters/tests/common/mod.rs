@@ -18,10 +18,10 @@ use store::memory::MemoryStore;
 mod components;
 mod still;
 
-pub(crate) use components::component;
+pub(crate) use components::{component, target};
 pub(crate) use still::Still;
 
-use components::{sources, target};
+use components::sources;
 
 /// A home, a plugin folder and everything else that adapters need.
 pub(crate) struct Stage {

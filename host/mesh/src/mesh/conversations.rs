@@ -10,7 +10,7 @@ use crate::ports::machine::Instant;
 
 impl Mesh {
     /// A thread, by its name or by the id of one of its messages, or the id's first characters: its newest `limit`
-    /// messages, whoever sent and got them, each with what became of it.
+    /// messages, whichever agents sent and got them, each with what became of it.
     pub async fn mail_thread(&self, reader: &MailReader, typed: &str, limit: usize) -> Result<Thread, ThreadError> {
         conversations::thread(&self.core, reader, typed, limit).await
     }

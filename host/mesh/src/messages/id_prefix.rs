@@ -59,7 +59,7 @@ pub(crate) async fn id_of(core: &Core, asker: &Principal, typed: &str) -> Result
     id_in_events(core, knows, typed).await
 }
 
-/// The same for whoever looks at mail.
+/// The same for a reader of mail.
 pub(crate) async fn id_known_to(core: &Core, reader: &MailReader, typed: &str) -> Result<MessageId, IdError> {
     id_in_events(core, |event| reader.knows(event), typed).await
 }

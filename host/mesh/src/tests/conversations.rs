@@ -105,8 +105,8 @@ async fn a_thread_has_both_halves_with_each_recipients_status() {
     let build = talk.thread(&MailReader::User, "build", 10).await;
     assert!(build.ends_with("carol: the port is fixed → alice read, bob stored, dave stored"), "once for all: {build}");
     assert_eq!(
-        talk.thread(&MailReader::User, "bui", 10).await,
-        "no thread and no message that you know of is called `bui`"
+        talk.thread(&MailReader::User, "boat", 10).await,
+        "no thread and no message that you know of is called `boat`"
     );
 }
 

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::table::ProcessId;
 
+/// The longest complaint of a program, in characters.
+const LONGEST_COMPLAINT: usize = 300;
+
 /// What to run, how to watch it, and how to end it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
@@ -133,8 +136,46 @@ pub struct Ended {
 }
 
 impl Ended {
+    /// What the program said last of an error, on one line without colours: its last line that begins with `error`, else
+    /// the last of all.
+    pub fn complaint(&self) -> Option<String> {
+        let plain = anstream::adapter::strip_str(&self.stderr_end).to_string();
+        let mut lines = plain.lines().map(str::trim).filter(|line| !line.is_empty());
+        let is_error = |line: &&str| line.get(..5).is_some_and(|word| word.eq_ignore_ascii_case("error"));
+        let last = lines.clone().rfind(is_error).or_else(|| lines.next_back())?;
+        let plain = last.trim_end_matches('.').chars().filter(|letter| !letter.is_control());
+        Some(plain.take(LONGEST_COMPLAINT).collect())
+    }
+
+    /// Why the program was never started, or ended before it did anything.
+    pub fn why_not_started(&self) -> String {
+        let nobody_tells = || "the process that watches over it was killed".to_owned();
+        self.not_started.clone().or_else(|| self.complaint()).unwrap_or_else(nobody_tells)
+    }
+
     /// Nothing is known but that the guard is gone.
     pub fn guard_lost(stderr_end: String) -> Ended {
         Ended { cause: Cause::GuardLost, code: None, signal: None, killed: 0, left: 0, not_started: None, stderr_end }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_complaint_is_the_last_error_on_one_plain_line() {
+        let check = |stderr: &str, expected: Option<&str>| {
+            assert_eq!(Ended::guard_lost(stderr.to_owned()).complaint().as_deref(), expected, "{stderr:?}");
+        };
+        check("", None);
+        check(" \n\u{1b}[2m \u{1b}[0m\n", None);
+        check("one\ntwo...\n\n", Some("two"));
+        check("error: no such flag\n\nFor more information, try '--help'.\n", Some("error: no such flag"));
+        check("Error: a\nERROR: b\nwarning: c", Some("ERROR: b"));
+        check("\u{1b}[31merror\u{1b}[0m: \u{7}x\u{1b}]0;title\u{7}", Some("error: x"));
+        check(&"é".repeat(400), Some(&"é".repeat(LONGEST_COMPLAINT)));
+        let lost = Ended::guard_lost(String::new());
+        assert_eq!(lost.why_not_started(), "the process that watches over it was killed");
     }
 }

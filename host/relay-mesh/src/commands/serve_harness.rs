@@ -129,13 +129,13 @@ async fn keep(
     match ended.cause {
         Cause::Stopped | Cause::Leash => Ok(Exit::Success),
         Cause::Itself | Cause::Time | Cause::Silence | Cause::Output | Cause::GuardLost => {
-            let said = ended.stderr_end.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            let said = ended.complaint().unwrap_or_default();
             let how = match (ended.code, ended.signal) {
                 (Some(code), _) => format!("with {code}"),
                 (None, Some(signal)) => format!("by signal {signal}"),
                 (None, None) => "with its guard".to_owned(),
             };
-            Err(failed(format!("{} ended {how} {}", record.title, said.trim()).trim(), None))
+            Err(failed(format!("{} ended {how} {}", record.title, said).trim(), None))
         }
     }
 }

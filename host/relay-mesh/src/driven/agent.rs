@@ -98,6 +98,8 @@ pub(super) struct RunningTurn {
 pub(super) struct Rest {
     pub(super) until: Option<Instant>,
     pub(super) failures: u32,
+    /// Prompts in a row that were lost, and not by a break.
+    pub(super) lost: u32,
 }
 
 /// Whether an agent is driven further.
@@ -203,7 +205,7 @@ impl Driving {
             renew: now,
             accounting: BTreeSet::new(),
             account_by: now,
-            rest: Rest { until: None, failures: 0 },
+            rest: Rest { until: None, failures: 0, lost: 0 },
             interrupting: None,
             dismissing: None,
             questions: BTreeMap::new(),

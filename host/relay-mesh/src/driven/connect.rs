@@ -18,7 +18,7 @@ use super::exec::{self, EXEC};
 use super::link::{Link, LinkHandle};
 use super::program::{self, ProgramFiles, ProgramOrder, Shared};
 use super::transcript::Happening;
-use super::{MARK, OUTBOX};
+use super::{MARK, OUTBOX, end_marked};
 use crate::errors::{CommandError, adapters};
 use crate::runs::runner_of;
 
@@ -247,7 +247,7 @@ impl Driving {
     /// Ends what the agent's commands have left in a program that others share.
     pub(super) async fn end_commands(&self) {
         if let (Some(mark), Some(_)) = (self.record.mark.clone(), &self.record.program_mark) {
-            let _ended = tokio::task::spawn_blocking(move || processes::end_marked(MARK, &mark)).await;
+            end_marked(mark).await;
         }
     }
 

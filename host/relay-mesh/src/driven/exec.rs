@@ -17,8 +17,8 @@ use processes::guard::{Cause, Limits, Order, Streams};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::DrivenFolder;
 use super::link::{LinkHandle, LinkNews, Wish};
+use super::{DrivenFolder, MARK, end_marked};
 use crate::runs::reading::Reading;
 use crate::runs::supervise::{exit_of, step};
 use crate::runs::{self, runner_of};
@@ -170,12 +170,17 @@ impl ExecLink {
                 }
             }
         };
+        let is_lost = ended.as_ref().is_ok_and(|ended| ended.cause == Cause::GuardLost);
+        if is_lost {
+            self.end_what_is_left().await;
+        }
         let Running { mut reading, mut shown, .. } = running;
         if let Ok(events) = reading.rest().await {
             self.hear(events, prompt, &mut shown);
         }
         let end = match ended {
             Err(error) => failed(Failure::Other, error.to_string()),
+            Ok(_) if is_lost => failed(Failure::Other, "the process that watches over it was killed".to_owned()),
             Ok(ended) => {
                 let was_stopped = ended.cause != Cause::Itself;
                 match reading.conclude(&exit_of(&ended)).await {
@@ -189,13 +194,22 @@ impl ExecLink {
                 }
             }
         };
-        // A run that has ended is told as it ended, also if nothing was shown: given again, it would only fail again.
-        let is_known = shown || left.is_none();
+        // A run that has ended is told as it ended, also if nothing was shown: given again, it would only fail again. One
+        // that was killed with its guard has not ended by itself.
+        let is_known = shown || (left.is_none() && !is_lost);
         let status = if is_known { PromptStatus::Answered } else { PromptStatus::Unknown };
         self.say(DriverEvent::Prompt(prompt.id.clone(), status));
         self.say(DriverEvent::TurnEnded(prompt.id.clone(), end));
         self.say(DriverEvent::Activity(Activity::Idle));
         left
+    }
+
+    /// Ends what a guard that was killed has watched over.
+    async fn end_what_is_left(&self) {
+        let mark = self.environment.iter().find(|(name, _)| name == MARK).map(|(_, mark)| mark.clone());
+        if let Some(mark) = mark {
+            end_marked(mark).await;
+        }
     }
 
     /// The task of a prompt. The text goes to standard input.
@@ -223,8 +237,7 @@ impl ExecLink {
         let mut guard = Guard::start(&binary, &order).await.map_err(|error| broken(error.to_string()))?;
         if guard.started().await.is_none() {
             let ended = guard.ended().await.map_err(|error| broken(error.to_string()))?;
-            let why = ended.not_started.unwrap_or_else(|| "the process that watches over it was killed".to_owned());
-            return Err(broken(format!("its program could not be started: {why}")));
+            return Err(broken(format!("its program could not be started: {}", ended.why_not_started())));
         }
         let reading = Reading::open(runner, task, &output).map_err(|error| broken(error.to_string()))?;
         Ok(Running { guard, reading, shown: false })

@@ -29,12 +29,16 @@ impl DrivenFolder {
     }
 
     /// The exclusive right to count the agents of a data folder and begin one, until it is dropped.
-    pub(crate) fn alone(data: &Path) -> io::Result<File> {
+    pub(crate) async fn alone(data: &Path) -> io::Result<File> {
         let all = data.join(FOLDER);
-        DirBuilder::new().recursive(true).mode(0o700).create(&all)?;
-        let all = File::open(&all)?;
-        all.lock()?;
-        Ok(all)
+        let waits = move || {
+            DirBuilder::new().recursive(true).mode(0o700).create(&all)?;
+            let all = File::open(&all)?;
+            all.lock()?;
+            Ok(all)
+        };
+        // Another task of this process may hold it: to wait here would keep that one from going on.
+        tokio::task::spawn_blocking(waits).await?
     }
 
     pub(crate) fn create(&self) -> io::Result<()> {

@@ -14,12 +14,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::MARK;
+use super::end_marked;
 use super::frames::{FramesError, Incoming, Outgoing};
 use super::program::Started;
 
 /// How long a program may take until it takes actions, and until it has begun a session.
 pub(super) const BEGINS: Duration = Duration::from_secs(120);
+/// The signal that nothing survives.
+const SIGKILL: i32 = 9;
 /// How long a program whose connection has closed may take to end, before it counts as one that lives.
 const ENDS: Duration = Duration::from_secs(1);
 
@@ -232,8 +234,7 @@ impl Carrier {
             why = told_of(&over, &ended).unwrap_or(why);
         }
         // What a guard that was killed has left.
-        let mark = std::mem::take(&mut self.mark);
-        let _swept = tokio::task::spawn_blocking(move || processes::end_marked(MARK, &mark)).await;
+        end_marked(std::mem::take(&mut self.mark)).await;
         if let Some(folder) = &self.folder {
             let _gone = std::fs::remove_dir_all(folder);
         }
@@ -440,9 +441,9 @@ fn told_of(over: &Over, ended: &Ended) -> Option<String> {
         (None, Some(signal)) => format!("its program was ended by signal {signal}"),
         (None, None) => "its program ended".to_owned(),
     };
-    let last = ended.stderr_end.lines().rfind(|line| !line.trim().is_empty());
-    Some(match last {
-        Some(last) => format!("{how}: {}", last.trim().chars().take(300).collect::<String>()),
+    // What a program says has nothing to do with being killed.
+    Some(match ended.complaint().filter(|_| ended.signal != Some(SIGKILL)) {
+        Some(complaint) => format!("{how}: {complaint}"),
         None => how,
     })
 }

@@ -36,3 +36,8 @@ pub(crate) use folder::DrivenFolder;
 pub(crate) const MARK: &str = "RELAY_SPAWN";
 /// The variable that names an agent's outbox to it.
 pub(crate) const OUTBOX: &str = "RELAY_OUTBOX";
+
+/// Ends everything that bears a mark, without keeping other tasks waiting.
+async fn end_marked(mark: String) {
+    let _ended = tokio::task::spawn_blocking(move || processes::end_marked(MARK, &mark)).await;
+}

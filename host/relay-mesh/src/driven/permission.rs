@@ -81,7 +81,7 @@ pub(crate) async fn wish(
         return Ok(Wish::Begun(Box::new(begin::begin(context, open, id, &wanted).await?)));
     }
     // Two that have the last place at once are told apart here.
-    let _alone = alone(context)?;
+    let _alone = alone(context).await?;
     let (records, now) = (records(open).await?, open.machine.now());
     let allowed = Allowed::to_start(Starts::Agents, &context.settings, &context.environment)?;
     may_ask(asker, allowed.bounds()?, &records, now)?;
@@ -120,7 +120,7 @@ pub(crate) async fn begin_agreed(context: &Context, open: &Open) -> Result<Vec<A
     if open.mesh.agreed_agents().await?.is_empty() {
         return Ok(begun);
     }
-    let _alone = alone(context)?;
+    let _alone = alone(context).await?;
     for (ask, wanted) in open.mesh.agreed_agents().await? {
         let outcome = agreed(context, open, DrivenId(ask.id), &wanted).await;
         let outcome = outcome.map_err(|error| mesh::reasons(&error));
@@ -167,9 +167,9 @@ async fn records(open: &Open) -> Result<Vec<DrivenRecord>, CommandError> {
 }
 
 /// The exclusive right to count the agents and begin one, until it is dropped.
-fn alone(context: &Context) -> Result<File, CommandError> {
+async fn alone(context: &Context) -> Result<File, CommandError> {
     let data = &context.settings.dir.value;
-    DrivenFolder::alone(data).map_err(|source| begin::unwritable(data, source))
+    DrivenFolder::alone(data).await.map_err(|source| begin::unwritable(data, source))
 }
 
 impl Explain for SpawnRefused {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mesh::ports::driver::{DriverAbilities, DriverConnection, DriverFraming, SOCKET};
 use mesh::ports::harness::{Harness, HarnessError};
-use processes::guard::{Ended, Limits, Order, Streams};
+use processes::guard::{Limits, Order, Streams};
 use processes::{Guard, GuardError};
 use tokio::process::ChildStdout;
 use tokio::sync::OwnedMutexGuard;
@@ -147,7 +147,7 @@ async fn begun(order: ProgramOrder) -> Result<Started, ProgramError> {
     let binary = crate::runs::binary().map_err(|error| ProgramError::NotStarted(error.to_string()))?;
     let (mut guard, input, output) = Guard::talk(&binary, &order).await?;
     if guard.started().await.is_none() {
-        return Err(ProgramError::NotStarted(why_not(&guard.ended().await?)));
+        return Err(ProgramError::NotStarted(guard.ended().await?.why_not_started()));
     }
     let (outgoing, incoming, output_ended, socket) = match connection.framing {
         DriverFraming::Lines => {
@@ -161,7 +161,7 @@ async fn begun(order: ProgramOrder) -> Result<Started, ProgramError> {
             keep_open(input, output_ended.clone());
             match reached {
                 Ok(Some((outgoing, incoming))) => (outgoing, incoming, Some(output_ended), Some(files.socket)),
-                Ok(None) => return Err(ProgramError::NotStarted(why_not(&guard.ended().await?))),
+                Ok(None) => return Err(ProgramError::NotStarted(guard.ended().await?.why_not_started())),
                 Err(error) => {
                     guard.stop().await;
                     guard.ended().await?;
@@ -212,14 +212,6 @@ async fn reached(socket: &Path, ended: &CancellationToken) -> Result<Option<(Out
             () = tokio::time::sleep(LOOK) => {}
         }
     }
-}
-
-fn why_not(ended: &Ended) -> String {
-    let said = ended.stderr_end.trim();
-    ended.not_started.clone().unwrap_or_else(|| match said.lines().last() {
-        Some(last) => last.to_owned(),
-        None => "the process that watches over it was killed".to_owned(),
-    })
 }
 
 /// What agents must have in common to share a program.

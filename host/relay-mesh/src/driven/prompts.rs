@@ -5,7 +5,7 @@ use std::time::Duration;
 use mesh::driven::{Given, GivenContent, Request, RequestKind, Settled, Turn, settle};
 use mesh::messages::receipt::DeliveryStatus;
 use mesh::names::{AgentName, MessageId};
-use mesh::ports::driver::{Action, Prompt, PromptStatus};
+use mesh::ports::driver::{Action, Failure, Prompt, PromptStatus, TurnEnd};
 use mesh::ports::harness::HarnessError;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::Activity;
@@ -18,6 +18,8 @@ use crate::errors::CommandError;
 
 /// Milliseconds before what was lost or refused is given again for the first time.
 const AGAIN: u64 = 250;
+/// How many prompts in a row a harness may lose that goes on all the while.
+const MOST_LOST: u32 = 3;
 /// How long a turn may take to stop.
 pub(super) const STOPS: Duration = Duration::from_secs(15);
 
@@ -139,6 +141,8 @@ impl Driving {
         match settle(status, broke, once) {
             Settled::Open => self.taken(&given, &route).await?,
             Settled::Shown => self.shown(&given, status, broke, &route).await?,
+            // What is lost by a break is nothing that the harness does each time.
+            Settled::Lost if !broke && self.keeps_losing().await? => return Ok(()),
             Settled::Lost => self.back(&given, false).await?,
             Settled::Unknown => self.back(&given, true).await?,
         }
@@ -149,6 +153,22 @@ impl Driving {
             self.does(Activity::Idle).await?;
         }
         Ok(())
+    }
+
+    /// Counts a prompt of which its harness has not told that it was shown although nothing broke, and ends the agent if it
+    /// does so each time. Each may have had a turn, and cost one: giving them again would never end.
+    pub(super) async fn keeps_losing(&mut self) -> Result<bool, CommandError> {
+        self.rest.lost += 1;
+        if self.rest.lost < MOST_LOST {
+            return Ok(false);
+        }
+        let why = format!("its harness has taken {MOST_LOST} prompts in a row and told of none that it was shown");
+        for given in self.record.given.clone() {
+            self.back(&given, true).await?;
+            self.change(|record| record.done(&given.prompt, Some(why.clone()), None)).await?;
+        }
+        self.end(&why, false, None).await?;
+        Ok(true)
     }
 
     async fn taken(&mut self, given: &Given, route: &str) -> Result<(), CommandError> {
@@ -170,6 +190,7 @@ impl Driving {
         route: &str,
     ) -> Result<(), CommandError> {
         let id = given.prompt.clone();
+        self.rest.lost = 0;
         if given.status != Some(PromptStatus::Shown) {
             if let Some(lease) = self.leases.remove(&id) {
                 // The chain of messages that it works on now.
@@ -182,7 +203,15 @@ impl Driving {
         let content = given.content.clone();
         // Without a turn of ours that ends, this is all that comes.
         let is_over = broke || (status == PromptStatus::Answered && self.turn.is_none());
+        let cut = TurnEnd::Failed {
+            failure: Failure::Other,
+            why: "its turn was cut off by the end of its program".to_owned(),
+        };
+        let now = self.host.open.machine.now();
         self.change(|record| {
+            if broke {
+                record.answered(std::slice::from_ref(&id), &cut, None, now);
+            }
             if content == GivenContent::Request {
                 record.done(&id, None, None);
             }

@@ -3,7 +3,7 @@
 use mesh::driven::{Given, GivenContent, Turn};
 use mesh::messages::{Draft, shortened};
 use mesh::names::{AgentName, MessageId};
-use mesh::ports::driver::{Tokens, TurnEnd};
+use mesh::ports::driver::{PromptStatus, Tokens, TurnEnd};
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::Activity;
 use mesh::tool_threads::ThreadStatus;
@@ -42,6 +42,10 @@ impl Driving {
         let stopped = self.interrupting.take().map(|(requests, _)| requests).unwrap_or_default();
         let prompts = running.turn.prompts.clone();
         let now = self.host.open.machine.now();
+        // One that joined the turn may have come too late for it.
+        let is_unshown =
+            |given: &Given| prompts.first() == Some(&given.prompt) && given.status != Some(PromptStatus::Shown);
+        let unshown = end == TurnEnd::Completed && self.record.given.iter().any(is_unshown);
         self.change(|record| {
             record.answered(&prompts, &end, last.as_deref(), now);
             record.spent.turns += 1;
@@ -55,6 +59,9 @@ impl Driving {
         })
         .await?;
         self.tell_root().await?;
+        if unshown && self.keeps_losing().await? {
+            return Ok(());
+        }
         self.does(Activity::Idle).await?;
         if let Some(Dismissal { summary: summary @ Summary::Asked, .. }) = &mut self.dismissing {
             *summary = Summary::Done(last);

@@ -262,9 +262,8 @@ impl Work<'_> {
         if ended.cause == Cause::GuardLost {
             conclude::end_what_is_left(self.record.id);
         }
-        let why = ended.not_started.clone().unwrap_or_else(|| "the process that watches over it was killed".to_owned());
         let outcome = RunOutcome {
-            why: Some(format!("its program could not be started: {why}")),
+            why: Some(format!("its program could not be started: {}", ended.why_not_started())),
             ..RunOutcome::of(Ending::BrokeOff)
         };
         Attempt { outcome, exit: exit_of(&ended), halt: Halt::No }

@@ -23,11 +23,11 @@ pub fn html(thread: &ThreadView) -> String {
          base-uri 'none'; form-action 'none'\">\n",
     );
     page.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>");
-    text(title(thread), &mut page);
+    text(thread.title(), &mut page);
     page.push_str("</title>\n<style>");
     page.push_str(STYLE);
     page.push_str("</style>\n</head>\n<body>\n<main>\n<h1><bdi>");
-    text(title(thread), &mut page);
+    text(thread.title(), &mut page);
     page.push_str("</bdi></h1>\n<p>Thread <span class=\"id\"><bdi>");
     text(&thread.thread, &mut page);
     page.push_str("</bdi></span>, ");
@@ -41,13 +41,6 @@ pub fn html(thread: &ThreadView) -> String {
     }
     page.push_str("</main>\n</body>\n</html>\n");
     page
-}
-
-fn title(thread: &ThreadView) -> &str {
-    match thread.subject() {
-        "" => &thread.thread,
-        subject => subject,
-    }
 }
 
 fn article(one: &ThreadMessageView, page: &mut String) {

@@ -6,7 +6,7 @@ use crate::{ThreadMessageView, ThreadView};
 /// A thread as Markdown.
 pub fn markdown(thread: &ThreadView) -> String {
     let mut page = String::from("# ");
-    words(if thread.subject().is_empty() { &thread.thread } else { thread.subject() }, &mut page);
+    words(thread.title(), &mut page);
     page.push_str("\n\nThread ");
     words(&thread.thread, &mut page);
     page.push_str(", ");

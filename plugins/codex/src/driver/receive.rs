@@ -12,6 +12,9 @@ use super::{Link, Purpose, Thread, refusal};
 
 /// The most files of one change, and the most bytes of all that are remembered in a turn of one thread.
 const MOST_FILES: usize = 32;
+/// The first version that keeps the id of a prompt (`clientUserMessageId`). An older one takes each prompt, and nothing
+/// ever shows that it did.
+const TELLS_PROMPTS: (u32, u32) = (0, 136);
 const MOST_REMEMBERED: usize = 8 * 1024;
 
 impl Link {
@@ -26,10 +29,19 @@ impl Link {
 
     fn answered(&mut self, purpose: Purpose, result: Result<Value, RpcError>, out: &mut Outbox) {
         match (purpose, result) {
-            (Purpose::Initialize, Ok(_)) => {
-                notify(out, "initialized", &json!({}));
-                out.note(AgentEvent::Ready);
-            }
+            (Purpose::Initialize, Ok(server)) => match too_old(text(&server, "/userAgent")) {
+                Some(version) => {
+                    let (major, minor) = TELLS_PROMPTS;
+                    let why = format!(
+                        "Codex {version} does not tell which prompt a turn has taken; Codex {major}.{minor} and later do"
+                    );
+                    out.refuse(None, "connect", Error::Unsupported(why));
+                }
+                None => {
+                    notify(out, "initialized", &json!({}));
+                    out.note(AgentEvent::Ready);
+                }
+            },
             (Purpose::Initialize, Err(error)) => out.refuse(None, "connect", refusal(&error)),
             (Purpose::Begin, Ok(begun)) => match text(&begun, "/thread/id") {
                 "" => out.refuse(None, "begin", Error::Failed("Codex began a thread without an id".to_owned())),
@@ -192,6 +204,15 @@ fn item(item: &Value, succeeded: Option<bool>) -> Option<Item> {
 fn paths(item: &Value) -> Vec<String> {
     let changes = item["changes"].as_array().into_iter().flatten();
     changes.take(MOST_FILES).map(|change| text(change, "/path").to_owned()).collect()
+}
+
+/// The version of a server by its `CLIENT/VERSION …`, if prompts cannot be told apart with it. One that cannot be read is
+/// taken for a new one.
+fn too_old(user_agent: &str) -> Option<&str> {
+    let version = user_agent.split_once('/')?.1.split(' ').next()?;
+    let mut numbers = version.split('.').map(str::parse::<u32>);
+    let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    ((major, minor) < TELLS_PROMPTS).then_some(version)
 }
 
 fn turn_end(turn: &Value) -> TurnEnd {

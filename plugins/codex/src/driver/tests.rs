@@ -163,3 +163,19 @@ fn a_second_prompt_waits_until_the_first_is_answered() {
     assert_eq!((first.frames.len(), second.frames.len()), (1, 0));
     assert!(format!("{:?}", second.events).contains("Busy"), "{:?}", second.events);
 }
+
+#[test]
+fn a_codex_that_does_not_tell_prompts_apart_is_refused() {
+    let check = |user_agent: &str, expected: &str| {
+        let begun = Codex::connect("app-server").expect("a greeting");
+        let answer = format!(r#"{{"id":1,"result":{{"userAgent":"{user_agent}"}}}}"#);
+        let told = Codex::receive(begun.memory.as_deref(), &[answer]).expect("an answer");
+        let told = format!("{:?}", told.events);
+        assert!(told.contains(expected), "{user_agent}: {told}");
+    };
+    check("relay-mesh/0.135.9 (Debian 12.0.0; x86_64) unknown", "Codex 0.135.9 does not tell which prompt");
+    check("relay-mesh/0.104.0", "Codex 0.104.0 does not tell");
+    for new in ["relay-mesh/0.136.0 (Debian)", "relay-mesh/1.0.0", "relay-mesh/0.170.0-alpha.1", "relay-mesh", ""] {
+        check(new, "Ready");
+    }
+}

@@ -1,10 +1,11 @@
 //! Measures what driving an agent costs beside its harness: with the real Codex and a scripted model, the turns of a driven
-//! agent in turns with the same turns by a client that speaks to the same app server and does nothing else; and what the
-//! process that drives takes for forty agents more.
+//! agent in turns with the same turns by a client that speaks to the same app server and does nothing else; what the
+//! process that drives takes for forty agents more; and the same for calls of the tools of Codex.
 //!
 //! Run by `make bench`. The first argument says how many turns.
 
 mod bare;
+mod calls;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -46,7 +47,9 @@ fn measure() -> Result<(), Failure> {
     let report = Report::to_standard_output();
     report.section(&format!("a driven agent of Codex, p50 of {turns} turns"));
     runtime.block_on(of_turns(&scene, turns, &report))?;
-    of_agents(&scene, &report)
+    of_agents(&scene, &report)?;
+    report.section("the tools `codex` and `codex-reply`");
+    runtime.block_on(calls::measure(&scene, turns, &report))
 }
 
 async fn of_turns(scene: &Spawning, turns: usize, report: &Report) -> Result<(), Failure> {
@@ -79,7 +82,7 @@ async fn of_turns(scene: &Spawning, turns: usize, report: &Report) -> Result<(),
     report.note("the same turn by a bare client", bare);
     report.note("from the end of `send` to the end of the turn", driven);
     let more = driven.as_secs_f64() / bare.as_secs_f64() - 1.0;
-    report.share("more than the bare client's", more, TURN, "");
+    report.size("more than the bare client's", more * 100.0, TURN * 100.0, "%", "");
     Ok(())
 }
 
