@@ -1,6 +1,6 @@
 //! Tables on a terminal: as wide as it is, whatever is in them; what is left out there, and that a pipe gets everything.
 
-use test_support::{Stage, StdioClient, Terminal, presence_of, wait_for};
+use test_support::{Program, Stage, StdioClient, Terminal, presence_of, wait_for};
 use unicode_width::UnicodeWidthStr as _;
 
 /// Agents with long and wide texts, one of them offline, who hold something and have written to each other.
@@ -23,8 +23,16 @@ fn busy_stage() -> Stage {
     stage
 }
 
-fn on(stage: &Stage, columns: &str, arguments: &[&str]) -> String {
-    stage.relay(arguments).env("COLUMNS", columns).succeed()
+/// What a command prints on a terminal of so many columns, codes and all.
+fn on_terminal(stage: &Stage, columns: usize, arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let line = format!("stty cols {columns}; '{}' {}", stage.binary().display(), arguments.join(" "));
+    let script = Program::new("script").args(["-qec", &line, "/dev/null"]).envs(stage.environment());
+    script.envs(environment.iter().copied()).within(&stage.project).succeed().replace("\r\n", "\n")
+}
+
+/// The same without colour.
+fn on(stage: &Stage, columns: usize, arguments: &[&str]) -> String {
+    on_terminal(stage, columns, arguments, &[("NO_COLOR", "1")])
 }
 
 #[test]
@@ -43,7 +51,7 @@ fn no_line_is_wider_than_the_terminal_whatever_is_in_it() {
             &["read", "--list", "--agent", "worker-2"],
             &["read", "--sent", "--list", "--agent", "worker-1"],
         ] {
-            let text = on(&stage, &columns.to_string(), arguments);
+            let text = on(&stage, columns, arguments);
             assert!(!text.is_empty(), "{arguments:?}");
             for line in text.lines() {
                 assert!(line.width() <= columns, "{columns} {arguments:?}: {line}");
@@ -58,47 +66,38 @@ fn a_terminal_shows_who_is_here_in_the_order_in_which_people_count_and_a_pipe_ge
     let names = |text: &str| -> Vec<String> {
         text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
     };
-    let shown = on(&stage, "100", &["agents"]);
+    let shown = on(&stage, 100, &["agents"]);
     assert_eq!(names(&shown), ["worker-1", "worker-2", "worker-10", "1"], "{shown}");
     assert!(shown.ends_with("1 agent offline: `--all` shows them\n"), "{shown}");
     assert!(!shown.contains("BECAUSE"), "{shown}");
-    let all = on(&stage, "160", &["agents", "--all", "--verbose"]);
+    let all = on(&stage, 160, &["agents", "--all", "--verbose"]);
     assert_eq!(names(&all), ["gone", "worker-1", "worker-2", "worker-10"], "{all}");
     assert!(all.contains("BECAUSE") && all.contains("its process no longer runs"), "{all}");
     let piped = stage.relay_ok(&["agents"]);
     assert!(piped.contains("gone") && piped.contains("BECAUSE") && piped.contains("at some length"), "{piped}");
-    assert_eq!(on(&stage, "40", &["agents", "--json"]).lines().count(), 1, "JSON is what it was");
-    let log = on(&stage, "50", &["log", "--verbose", "--type", "reserved"]);
+    assert_eq!(on(&stage, 40, &["agents", "--json"]).lines().count(), 1, "JSON is what it was");
+    let log = on(&stage, 50, &["log", "--verbose", "--type", "reserved"]);
     assert!(log.contains("commands/**/*.rs"), "{log}");
 }
 
 #[test]
 fn states_are_coloured_on_a_terminal_unless_the_user_wants_none() {
     let stage = busy_stage();
-    let is_coloured = |arguments: &[&str], environment: &[(&str, &str)]| {
-        let agents = [&["agents", "--all"], arguments].concat();
-        stage.relay(&agents).env("COLUMNS", "80").envs(environment.iter().copied()).succeed().contains('\u{1b}')
+    let is_coloured = |more: &[&str], environment: &[(&str, &str)]| {
+        on_terminal(&stage, 80, &[&["agents"], more].concat(), environment).contains("\u{1b}[")
     };
-    assert!(is_coloured(&["--color", "always"], &[]));
-    assert!(is_coloured(&["--color", "always"], &[("NO_COLOR", "1")]), "what is typed counts for more");
-    assert!(!is_coloured(&[], &[]), "a pipe gets no colour");
+    assert!(is_coloured(&[], &[]), "a terminal gets colour");
+    assert!(!is_coloured(&[], &[("NO_COLOR", "1")]));
+    assert!(!is_coloured(&[], &[("TERM", "dumb")]));
     assert!(!is_coloured(&["--color", "never"], &[]));
-    let on_terminal = |more: &[(&str, &str)]| {
-        let mut environment = stage.environment();
-        environment.extend(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let raw = stage.folder.join("raw");
-        // `script` keeps what a program writes to its terminal, codes and all.
-        let line =
-            format!("script -qec '{} agents' {} > /dev/null; echo all-done", stage.binary().display(), raw.display());
-        let terminal = Terminal::start(&stage.folder, &stage.project, &environment, &["sh".to_owned()]);
-        terminal.type_line(&line);
-        terminal.wait_for("\nall-done");
-        terminal.kill();
-        std::fs::read_to_string(&raw).expect("written").contains("\u{1b}[")
-    };
-    assert!(on_terminal(&[]), "a terminal gets colour");
-    assert!(!on_terminal(&[("NO_COLOR", "1")]));
-    assert!(!on_terminal(&[("TERM", "dumb")]));
+    assert!(is_coloured(&["--color", "always"], &[("NO_COLOR", "1")]), "what is typed counts for more");
+    let piped = stage.relay(&["agents"]).env("COLUMNS", "40").succeed();
+    assert!(
+        !piped.contains('\u{1b}') && piped.contains("at some length"),
+        "a pipe gets no colour and all words: {piped}"
+    );
+    let wanted = stage.relay_ok(&["agents", "--color", "always"]);
+    assert!(wanted.contains("\u{1b}[") && wanted.contains("gone") && wanted.contains("at some length"), "{wanted}");
 }
 
 #[test]
@@ -112,4 +111,32 @@ fn a_status_that_is_followed_stays_in_its_place() {
     let screen = terminal.screen();
     assert_eq!(screen.lines().filter(|line| line.starts_with("data ")).count(), 1, "{screen}");
     terminal.kill();
+}
+
+#[test]
+fn an_agent_that_is_gone_and_settled_can_be_forgotten_by_its_user() {
+    let stage = busy_stage();
+    stage.relay_ok(&["send", "gone", "one more", "--from", "worker-1"]);
+    let refused = |agent: &str, words: &str| {
+        let outcome = stage.run(&["forget", agent]);
+        assert!(outcome.code == Some(4) && outcome.stderr.contains(words), "{outcome:?}");
+    };
+    refused("worker-2", "`worker-2` is idle");
+    refused("worker-1", "`worker-1` holds reservations");
+    refused("gone", "mail waits for `gone`: 1 unread");
+    assert_eq!(stage.run(&["forget", "nobody"]).code, Some(3));
+    // Its mail comes to an end once an agent of that name has read it.
+    let mut back =
+        StdioClient::connected(stage.relay(&["mcp"]).start(&stage.folder.join("back.log")), "a-plain-client");
+    back.call("register_agent", serde_json::json!({"name": "gone"}));
+    back.call("fetch_messages", serde_json::json!({"acknowledge": true}));
+    back.server.kill();
+    wait_for("it is offline", || presence_of(&stage, "gone").filter(|presence| presence == "offline"));
+    let by_an_agent = stage.relay(&["forget", "gone"]).env("RELAY_OPENCODE_SESSION", "ses_1").run();
+    assert!(by_an_agent.code == Some(4) && by_an_agent.stderr.contains("cannot forget an agent"), "{by_an_agent:?}");
+    assert!(stage.relay_ok(&["agents"]).contains("gone"));
+    let forgotten = stage.relay_ok(&["forget", "gone"]);
+    assert_eq!(forgotten, "gone is forgotten; its mail stays until it is old\n");
+    assert!(!stage.relay_ok(&["agents"]).contains("gone"));
+    assert!(stage.relay_ok(&["log", "--type", "deleted"]).contains("agents=gone"));
 }

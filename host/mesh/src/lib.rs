@@ -44,6 +44,7 @@ pub use agents::list::FindError;
 pub use agents::offline_notice::OfflineNoticeError;
 pub use agents::pause::PauseError;
 pub use agents::register::{Adoptable, RegisterError, RegisterOutcome, Registered, Registration};
+pub use agents::retention::ForgetError;
 pub use asks::answer::AnswerError;
 pub use asks::ask::AskError;
 pub use asks::list::FindAskError;

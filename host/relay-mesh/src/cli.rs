@@ -163,6 +163,8 @@ commands! {
     Agents(agents::Args),
     /// Let an agent of an ended session or a lost machine go on here
     Adopt(adopt::Args),
+    /// Remove an agent that is gone and has got its mail
+    Forget(forget::Args),
     /// Show the sessions of each harness, also those that have not joined
     Discover(discover::Args),
     /// Ask a session to join

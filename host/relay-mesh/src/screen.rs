@@ -37,24 +37,30 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// The terminal of standard output; none in a pipe. `COLUMNS`, if it is set, is believed in a pipe too.
+    /// The terminal of standard output. A pipe is none, unless the user wants colour in it: then it is one without an edge.
     pub(crate) fn of(environment: &Environment, when: ColourWhen) -> Option<Screen> {
         let stdout = io::stdout();
-        let is_terminal = stdout.is_terminal();
-        let told =
-            environment.get("COLUMNS").and_then(|columns| columns.parse::<usize>().ok()).filter(|some| *some > 0);
-        let measured = || {
-            let size = rustix::termios::tcgetwinsize(&stdout).ok().filter(|size| size.ws_col > 0);
-            is_terminal.then(|| size.map_or(80, |size| usize::from(size.ws_col)))
-        };
-        let columns = told.or_else(measured)?.clamp(*COLUMNS.start(), *COLUMNS.end());
+        if !stdout.is_terminal() {
+            let endless = Screen { columns: usize::MAX, is_coloured: true, redraws: false };
+            return (when == ColourWhen::Always).then_some(endless);
+        }
+        let told = environment.get("COLUMNS").and_then(|columns| columns.parse::<usize>().ok());
+        let measured = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
+        // A terminal that does not say how wide it is.
+        let columns = [told.unwrap_or(0), measured, 80].into_iter().find(|columns| *columns > 0).unwrap_or(80);
         let is_dumb = environment.get("TERM") == Some("dumb");
         let is_coloured = match when {
             ColourWhen::Always => true,
             ColourWhen::Never => false,
-            ColourWhen::Auto => is_terminal && !is_dumb && environment.get("NO_COLOR").is_none(),
+            ColourWhen::Auto => !is_dumb && environment.get("NO_COLOR").is_none(),
         };
-        Some(Screen { columns, is_coloured, redraws: is_terminal && !is_dumb })
+        let columns = columns.clamp(*COLUMNS.start(), *COLUMNS.end());
+        Some(Screen { columns, is_coloured, redraws: !is_dumb })
+    }
+
+    /// Whether it has no edge: then nothing is left out either.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.columns == usize::MAX
     }
 
     /// A table that is at most as wide as the screen. The columns of the highest rank are left out first, those that may

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use store::{Durability, StoreError, SwapError};
+use store::{Durability, Revision, StoreError, SwapError};
 
 use crate::agents::presence::is_here;
 use crate::agents::{Agent, list, presence};
@@ -62,26 +62,105 @@ pub(crate) async fn clean_up_agents(
         if is_here(seen.presence) || !silent || seen.waiting > 0 {
             continue;
         }
-        if dry_run == DryRun::No {
-            match core.shared.swap(&key, Some(revision), None, Durability::Process).await {
-                Ok(_) => {}
-                // The agent has just come back.
-                Err(SwapError::Changed { .. }) => continue,
-                Err(SwapError::Store(error)) => return Err(error),
-            }
-            let rest = [
-                (&core.shared, keys::heartbeat(&name)),
-                (&core.shared, keys::channels_of(&name)),
-                (&core.local, keys::work(&name)),
-            ];
-            for (store, key) in rest {
-                let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
-                if store.get(&key).await?.is_some() {
-                    records::update(store.as_ref(), &key, Durability::Process, gone).await?;
-                }
-            }
+        if dry_run == DryRun::No && !remove(core, &name, revision).await? {
+            continue;
         }
         cleanup.push(name);
     }
     Ok(cleanup)
+}
+
+/// Removes an agent's record and what belongs to it. Returns false if the agent has just come back.
+async fn remove(core: &Core, name: &AgentName, revision: Revision) -> Result<bool, StoreError> {
+    match core.shared.swap(&keys::meta(name), Some(revision), None, Durability::Process).await {
+        Ok(_) => {}
+        Err(SwapError::Changed { .. }) => return Ok(false),
+        Err(SwapError::Store(error)) => return Err(error),
+    }
+    let rest = [
+        (&core.shared, keys::heartbeat(name)),
+        (&core.shared, keys::channels_of(name)),
+        (&core.local, keys::work(name)),
+    ];
+    for (store, key) in rest {
+        let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
+        if store.get(&key).await?.is_some() {
+            records::update(store.as_ref(), &key, Durability::Process, gone).await?;
+        }
+    }
+    Ok(true)
+}
+
+/// Why an agent is not forgotten.
+#[derive(Debug, thiserror::Error)]
+pub enum ForgetError {
+    /// There is none.
+    #[error("no agent named `{0}` has joined")]
+    Unknown(AgentName),
+    /// Another machine judges it.
+    #[error("`{agent}` lives on the machine `{machine}`, and only there it can be forgotten")]
+    Elsewhere {
+        /// The agent.
+        agent: AgentName,
+        /// Its machine.
+        machine: String,
+    },
+    /// It is not gone, as far as is known.
+    #[error("`{agent}` is {presence}: it {because}")]
+    Here {
+        /// The agent.
+        agent: AgentName,
+        /// How present it is.
+        presence: &'static str,
+        /// The evidence.
+        because: String,
+    },
+    /// It has not got all of its mail.
+    #[error("mail waits for `{agent}`: {waiting} unread")]
+    Mail {
+        /// The agent.
+        agent: AgentName,
+        /// How many.
+        waiting: usize,
+    },
+    /// It holds reservations.
+    #[error("`{0}` holds reservations")]
+    Holds(AgentName),
+    /// Commands wait for it.
+    #[error("a command waits for `{0}`")]
+    Asked(AgentName),
+    /// The store failed.
+    #[error("the agent could not be removed")]
+    Store(#[from] StoreError),
+}
+
+/// Removes an agent of this machine that is gone and settled, without waiting until it was silent for long. Its mail stays
+/// until it is old, as if a cleanup had removed the agent.
+pub(crate) async fn forget(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), ForgetError> {
+    let found = records::load::<Agent>(core.shared.as_ref(), &keys::meta(name)).await?;
+    let Some((revision, agent)) = found else { return Err(ForgetError::Unknown(name.clone())) };
+    if agent.machine != core.machine.name() {
+        return Err(ForgetError::Elsewhere { agent: name.clone(), machine: agent.machine });
+    }
+    let held = reservations::list::reservations(core, &ReservationFilter::default()).await?;
+    if held.iter().flat_map(|listed| &listed.reservations).any(|one| one.owner == *name) {
+        return Err(ForgetError::Holds(name.clone()));
+    }
+    let now = core.machine.now();
+    if order::commands(core, None).await?.iter().any(|one| one.to == *name && !one.standing(now).is_final()) {
+        return Err(ForgetError::Asked(name.clone()));
+    }
+    let seen = presence::seen(core, inboxes, agent).await?;
+    let (agent, presence, because) = (name.clone(), seen.presence.as_str(), seen.evidence);
+    if is_here(seen.presence) {
+        return Err(ForgetError::Here { agent, presence, because });
+    }
+    if seen.waiting > 0 {
+        return Err(ForgetError::Mail { agent, waiting: seen.waiting });
+    }
+    if !remove(core, name, revision).await? {
+        return Err(ForgetError::Here { agent, presence: "back", because: "has just registered again".to_owned() });
+    }
+    core.event_log.note("deleted", serde_json::json!({ "agents": [name] })).await;
+    Ok(())
 }

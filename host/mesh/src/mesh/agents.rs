@@ -5,6 +5,7 @@ use crate::agents::find::AgentMatch;
 use crate::agents::heartbeat::HeartbeatError;
 use crate::agents::offline_notice::OfflineNoticeError;
 use crate::agents::pause::PauseError;
+use crate::agents::retention::{self, ForgetError};
 use crate::agents::{AgentSummary, adopt, heartbeat, offline_notice, pause, presence};
 use crate::names::AgentName;
 use crate::sessions::{ConnectionId, Principal, Sign};
@@ -13,6 +14,11 @@ use crate::{FindError, Mesh, agents};
 use store::{StoreError, Watch};
 
 impl Mesh {
+    /// Removes an agent of this machine that is gone, has got its mail, holds nothing and was asked for nothing.
+    pub async fn forget(&self, agent: &AgentName) -> Result<(), ForgetError> {
+        retention::forget(&self.core, &self.inboxes, agent).await
+    }
+
     /// Pauses these agents of this machine, or all of it, until they are resumed. Returns those that were not paused. The
     /// caller has made sure that it is the user who asks.
     pub async fn pause(&self, names: Option<&[AgentName]>) -> Result<Vec<AgentName>, PauseError> {

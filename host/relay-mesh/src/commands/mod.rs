@@ -20,6 +20,7 @@ pub(crate) mod down;
 pub(crate) mod events;
 pub(crate) mod exit_codes;
 pub(crate) mod export;
+pub(crate) mod forget;
 pub(crate) mod gc;
 pub(crate) mod guard;
 pub(crate) mod harnesses;

@@ -73,12 +73,13 @@ pub(crate) fn agents_on(screen: &Screen, agents: &[AgentSummary], now: Instant, 
         Column::cut("BECAUSE", 12, 4),
     ];
     let is_offline = |seen: &&AgentSummary| seen.presence == Presence::Offline;
-    let mut shown: Vec<&AgentSummary> = agents.iter().filter(|seen| detail.all || !is_offline(seen)).collect();
+    let shows_all = detail.all || screen.is_endless();
+    let mut shown: Vec<&AgentSummary> = agents.iter().filter(|seen| shows_all || !is_offline(seen)).collect();
     if !detail.as_found {
         shown.sort_by(|one, other| natural_order(one.agent.name.as_str(), other.agent.name.as_str()));
     }
     let rows: Vec<Vec<String>> = shown.iter().map(|seen| row(&AgentDetail::from(*seen), now).to_vec()).collect();
-    let columns = if detail.reasons { &HEAD[..] } else { &HEAD[..6] };
+    let columns = if detail.reasons || screen.is_endless() { &HEAD[..] } else { &HEAD[..6] };
     let hidden = agents.len() - shown.len();
     let table = (!rows.is_empty()).then(|| screen.table(columns, &rows));
     let left_out = (hidden > 0).then(|| format!("{} offline: `--all` shows them", counted(hidden, "agent")));

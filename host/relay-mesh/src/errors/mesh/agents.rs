@@ -1,7 +1,7 @@
 //! Errors about agents: names, registration, presence.
 
 use mesh::names::InvalidName;
-use mesh::{AddressError, AdoptError, FindError, HeartbeatError, OfflineNoticeError, RegisterError};
+use mesh::{AddressError, AdoptError, FindError, ForgetError, HeartbeatError, OfflineNoticeError, RegisterError};
 use store::{ServerTrouble, StoreError};
 
 use super::{WHO_ARE_YOU, WHO_IS_HERE, listed};
@@ -64,6 +64,36 @@ impl Explain for AddressError {
             }),
             AddressError::Ambiguous { candidates, .. } => Some(format!("say which: {}", listed(candidates))),
             AddressError::Store(error) => error.hint(),
+        }
+    }
+}
+
+impl Explain for ForgetError {
+    fn exit(&self) -> Exit {
+        match self {
+            ForgetError::Unknown(_) => Exit::NotFound,
+            ForgetError::Elsewhere { .. }
+            | ForgetError::Here { .. }
+            | ForgetError::Mail { .. }
+            | ForgetError::Holds(_)
+            | ForgetError::Asked(_) => Exit::Refused,
+            ForgetError::Store(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            ForgetError::Unknown(_) => Some(WHO_IS_HERE.to_owned()),
+            ForgetError::Elsewhere { machine, .. } => Some(format!("run it on `{machine}`")),
+            ForgetError::Here { .. } => {
+                Some("close its session first, or wait until it was silent for long".to_owned())
+            }
+            ForgetError::Mail { agent, .. } => Some(format!(
+                "`relay-mesh read --agent {agent} --unread` shows them; unread mail expires after a month"
+            )),
+            ForgetError::Holds(agent) => Some(format!("`relay-mesh reservations --agent {agent}` shows which")),
+            ForgetError::Asked(_) => Some("`relay-mesh cmd list` shows which".to_owned()),
+            ForgetError::Store(error) => error.hint(),
         }
     }
 }
