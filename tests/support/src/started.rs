@@ -207,7 +207,9 @@ impl Spawning {
             let running: Value = serde_json::from_slice(&std::fs::read(folder.join("running.json")).ok()?).ok()?;
             let pid = |who: &str| u32::try_from(running[who]["pid"].as_u64()?).ok();
             let (guard, program) = (pid("guard")?, pid("program")?);
-            Path::new("/proc").join(program.to_string()).exists().then_some((guard, program))
+            // One that was killed and that nobody has waited for has no words any more.
+            let words = std::fs::read(format!("/proc/{program}/cmdline")).ok()?;
+            (!words.is_empty()).then_some((guard, program))
         })
     }
 
