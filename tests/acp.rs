@@ -25,7 +25,8 @@ fn any_acp_agent_is_driven_once_its_user_has_allowed_its_command_line() {
                 assert!(below.code == Some(4) && below.stderr.contains("belongs to an agent"), "{mark}: {below:?}");
             }
         }
-        let variables = ["OPENCODE_CONFIG", "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH"];
+        let variables =
+            ["OPENCODE_CONFIG", "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_MODELS_PATH"];
         let named = variables.iter().flat_map(|name| ["--env", name]).collect::<Vec<_>>();
         let allowed = scene.ok(&[&allow[..], &named].concat());
         assert_eq!((&allowed["command"], &allowed["environment"]), (&json!([program, "acp"]), &json!(variables)));

@@ -149,12 +149,13 @@ fn watch(workspace: &Path, plugins: &[Plugin]) {
     println!("cargo::rerun-if-changed={}", workspace.join("Cargo.toml").display());
 }
 
-/// `wasm` beside the profiles of the outer target folder.
+/// `wasm` in the outer target folder, for all of its profiles and triples: two builds at once make the adapters once.
 fn target_folder(out: &Path) -> PathBuf {
     // OUT_DIR is TARGET/PROFILE/build/PACKAGE/out, with the triple before the profile if the build names one. Cargo
-    // marks the target folder.
-    let marked = out.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
-    marked.unwrap_or(out).join("wasm")
+    // marks the target folder, and the triple's in it.
+    let is_marked = |folder: &&Path| folder.join("CACHEDIR.TAG").is_file();
+    let nearest = out.ancestors().find(is_marked).unwrap_or(out);
+    nearest.parent().filter(is_marked).unwrap_or(nearest).join("wasm")
 }
 
 fn build(workspace: &Path, target: &Path, plugins: &[Plugin]) -> Result<(), String> {

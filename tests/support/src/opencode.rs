@@ -37,6 +37,9 @@ impl<'a> OpenCode<'a> {
         });
         let file = stage.folder.join("opencode-model.json");
         std::fs::write(&file, settings.to_string()).expect("the stage is writable");
+        // To read its own list of all models takes it five seconds of a processor at each start.
+        let catalogue = stage.folder.join("opencode-models.json");
+        std::fs::write(&catalogue, "{}").expect("the stage is writable");
         let mut environment = stage.environment();
         environment.extend(
             [
@@ -44,6 +47,7 @@ impl<'a> OpenCode<'a> {
                 ("OPENCODE_DISABLE_AUTOUPDATE", "1".to_owned()),
                 ("OPENCODE_DISABLE_LSP_DOWNLOAD", "1".to_owned()),
                 ("OPENCODE_DISABLE_MODELS_FETCH", "1".to_owned()),
+                ("OPENCODE_MODELS_PATH", catalogue.display().to_string()),
                 // It fetches type definitions for plugins into each of its folders and waits for them.
                 ("npm_config_fetch_retries", "0".to_owned()),
                 ("TERM", "xterm-256color".to_owned()),
