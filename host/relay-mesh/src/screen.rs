@@ -315,7 +315,7 @@ mod tests {
     fn a_cut_text_is_as_wide_as_it_may_be_at_most() {
         for (text, columns, expected) in [
             ("hello", 5, "hello"),
-            ("hello", 4, "hel…"),
+            ("window", 4, "win…"),
             ("hello", 1, "…"),
             ("hello", 0, ""),
             ("日本語", 5, "日本…"),
