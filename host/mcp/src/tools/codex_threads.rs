@@ -56,9 +56,9 @@ impl ThreadOutput {
             agent: row.agent.to_string(),
             identity: row.identity.clone(),
             team: row.team.clone(),
-            repo_root: row.place.repository.clone(),
-            repo_name: row.place.name.clone(),
-            branch: row.place.branch.clone(),
+            repo_root: row.repository.clone(),
+            repo_name: row.repository_name.clone(),
+            branch: row.branch.clone(),
             cwd: row.cwd.display().to_string(),
             started_at: rfc3339(row.started),
             last_active: rfc3339(row.last_active),
@@ -107,7 +107,7 @@ impl Tool for CodexThreads {
 
 fn is_wanted(row: &ThreadRow, input: &Input) -> bool {
     input.tag.as_ref().is_none_or(|tag| row.tag.as_ref() == Some(tag))
-        && input.repo.as_deref().is_none_or(|repo| row.place.is(repo))
+        && input.repo.as_deref().is_none_or(|repo| row.is_in(repo))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

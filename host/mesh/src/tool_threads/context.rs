@@ -24,15 +24,6 @@ pub struct ThreadPlace {
     pub branch: Option<String>,
 }
 
-impl ThreadPlace {
-    /// Whether this is the repository of that name, or in that folder.
-    pub fn is(&self, repository: &str) -> bool {
-        let last = |text: &str| text.trim_end_matches('/').rsplit('/').next().map(str::to_owned);
-        let named = [&self.repository, &self.name].into_iter().flatten();
-        named.into_iter().any(|own| own == repository.trim_end_matches('/') || last(own).as_deref() == Some(repository))
-    }
-}
-
 /// Who and where a thread is now, for its model.
 pub fn thread_context(name: &AgentName, team: Option<&str>, place: &ThreadPlace, folder: &Path) -> String {
     let mut lines = vec![format!("You are the agent `{name}` of relay-mesh.")];

@@ -62,7 +62,7 @@ impl CommandSpec for Args {
         match self.verb {
             Verb::Threads { repo, identity, prune } => {
                 let wanted = |row: &ThreadRow| {
-                    repo.as_deref().is_none_or(|repo| row.place.is(repo))
+                    repo.as_deref().is_none_or(|repo| row.is_in(repo))
                         && identity.as_ref().is_none_or(|identity| row.identity == *identity)
                 };
                 if let Some(unused) = prune {
