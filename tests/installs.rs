@@ -152,3 +152,20 @@ fn adapters(stage: &Stage) -> Vec<String> {
     assert!(names.len() >= 5, "{listed}");
     names
 }
+
+#[test]
+fn a_set_up_that_its_harness_will_not_read_is_said_to_be_none_yet() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    let settings = stage.project.join(".claude/settings.local.json");
+    std::fs::create_dir_all(settings.parent().expect("a folder")).expect("the stage is writable");
+    std::fs::write(&settings, "{\n  // mine\n  \"model\": \"opus\"\n}\n").expect("the stage is writable");
+    let install = ["install", "claude-code", "--project", &stage.project_path(), "--yes"];
+    for _ in 0..2 {
+        let outcome = stage.run(&install);
+        let words = "warning: it does not work yet: .claude/settings.local.json is not plain JSON";
+        assert!(outcome.code == Some(0) && outcome.stderr.contains(words), "{outcome:?}");
+    }
+    std::fs::write(&settings, "{\n  \"model\": \"opus\"\n}\n").expect("the stage is writable");
+    let outcome = stage.run(&install);
+    assert!(outcome.code == Some(0) && !outcome.stderr.contains("warning"), "{outcome:?}");
+}

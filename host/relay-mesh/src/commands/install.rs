@@ -1,14 +1,14 @@
 //! `relay-mesh install`: sets a harness up, after showing what that changes.
 
 use mcp::Profile;
-use mesh::ports::harness::{Action, Harnesses as _, Setup};
+use mesh::ports::harness::{Action, Finding, Harnesses as _, Setup, Severity};
 
 use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::render::{framed, printable};
+use crate::render::{framed, printable, printable_line};
 use crate::setup::agreement::Confirmation;
 use crate::setup::carry::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
@@ -122,8 +122,23 @@ impl CommandSpec for Args {
         };
         let changes = Changes { context, open: &open, harness: name, scope };
         let make = async || harness.propose(&asked).await.map_err(failed);
-        carry_out(context, &about, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan))
-            .await
+        let exit =
+            carry_out(context, &about, make, |edit| changes.path_of(edit), |plan| changes.apply(Action::Install, plan))
+                .await?;
+        if exit == Exit::Success && !rest.dry_run {
+            warn(context, &harness.check(&asked).await.map_err(failed)?);
+        }
+        Ok(exit)
+    }
+}
+
+/// Says what keeps a set-up that was written from working, such as a settings file that its harness cannot read.
+fn warn(context: &Context, findings: &[Finding]) {
+    for broken in findings.iter().filter(|finding| finding.severity == Severity::Broken) {
+        context.printer.say(&format!("warning: it does not work yet: {}", printable_line(&broken.what)));
+        if let Some(fix) = &broken.fix {
+            context.printer.say(&format!("hint: {}", printable_line(fix)));
+        }
     }
 }
 
