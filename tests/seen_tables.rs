@@ -89,14 +89,29 @@ fn every_harness_that_hands_mail_over_was_killed() {
     for (harness, routes) in [
         (
             "claude-code",
-            &["hook:SessionStart", "hook:UserPromptSubmit", "hook:PostToolUse", "hook:Stop", "hook:FileChanged"][..],
+            &[
+                "fetch",
+                "hook:SessionStart",
+                "hook:UserPromptSubmit",
+                "hook:PostToolUse",
+                "hook:Stop",
+                "hook:FileChanged",
+            ][..],
         ),
         (
             "codex",
-            &["hook:SessionStart", "hook:UserPromptSubmit", "hook:PostToolUse", "hook:Stop", "app-server", "queue"],
+            &[
+                "fetch",
+                "hook:SessionStart",
+                "hook:UserPromptSubmit",
+                "hook:PostToolUse",
+                "hook:Stop",
+                "app-server",
+                "queue",
+            ],
         ),
-        ("opencode", &["listen", "prompt_async"]),
-        ("gemini-cli", &["hook:BeforeAgent", "hook:AfterTool", "hook:AfterAgent"]),
+        ("opencode", &["fetch", "listen", "prompt_async"]),
+        ("gemini-cli", &["fetch", "hook:BeforeAgent", "hook:AfterTool", "hook:AfterAgent"]),
     ] {
         for route in routes {
             let tried = rows.iter().any(|row| row["harness"] == harness && row["route"] == *route);

@@ -50,6 +50,28 @@ fn killed_after_a_tool() {
 }
 
 #[test]
+fn killed_after_a_fetch() {
+    isolated(|| {
+        let (stage, gate) = gated();
+        let mail = Arc::clone(&stage);
+        let model = Model::start(joining().answer_with("Look for mail", move |_| {
+            send_with(&mail, "alice", TEXT, QUIETLY);
+            Answer::Call { tool: Gemini::tool("fetch_messages"), input: json!({}) }
+        }));
+        let gemini = Gemini::new(&stage, &model).with("RELAY_MESH_BIN", &gate.program());
+        let (terminal, session) = joined(&stage, &gemini);
+        gate.close("AfterTool");
+        Gemini::prompt(&terminal, "Look for mail.");
+        gate.wait_until_reached("AfterTool");
+        terminal.kill();
+        let client = ("gemini-cli", Gemini::version(&stage));
+        let killed =
+            Killed::in_history(&stage, &model, client, ("fetch", "it had the reply"), (&only(&stage), TEXT)).went_out();
+        comes_again(&stage, &model, &gemini, &session, killed);
+    });
+}
+
+#[test]
 fn killed_at_the_end_of_a_turn() {
     isolated(|| {
         let (stage, gate) = gated();

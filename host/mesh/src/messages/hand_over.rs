@@ -38,9 +38,8 @@ pub(crate) async fn fetched(
         Some(session) => record::session_record(core, session).await?,
         None => None,
     };
-    let is_in_turn = |record: &SessionRecord| {
-        record.activity == Activity::Busy && record.process.is_some() && record.agent.as_ref() == Some(&lease.agent)
-    };
+    let is_in_turn =
+        |record: &SessionRecord| record.activity == Activity::Busy && record.agent.as_ref() == Some(&lease.agent);
     match record.filter(is_in_turn) {
         Some(record) => hand_over(core, lease, &record.session, FETCH).await,
         None => fetch::confirm(core, inboxes, lease, DeliveryStatus::Read, FETCH, None).await,
