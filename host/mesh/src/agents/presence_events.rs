@@ -16,6 +16,7 @@ use crate::agents::presence::is_here;
 use crate::core::Core;
 use crate::messages::inbox::contains;
 use crate::names::AgentName;
+use crate::ports::machine::Instant;
 use crate::storage::event_log::Event;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
@@ -101,7 +102,7 @@ pub(crate) async fn notice_silence(core: &Core, known: &mut Option<OfflineAgents
     let before = silences.silent.clone();
     read_silences(core, &mut silences).await?;
     let mut news = Vec::new();
-    for PrefetchedAgent { name, agent, beside } in agents::list::crowd_and_signs(core).await? {
+    for PrefetchedAgent { name, agent, beside } in agents::list::summaries_with_heartbeats(core).await? {
         // Only its own machine judges an agent, and `status` reports damaged records.
         let Ok(agent) = agent else { continue };
         if agent.machine != core.machine.name() {
@@ -189,11 +190,17 @@ async fn kept_silences(core: &Core) -> Result<OfflineAgents, StoreError> {
                     Err(SwapError::Store(error)) => return Err(error),
                 }
             }
-            Ok(None) | Err(StoreError::Damaged { .. }) => OfflineAgents::default(),
+            Ok(None) | Err(StoreError::Damaged { .. }) => return from_what_retention_leaves(core).await,
             Err(error) => return Err(error),
         };
-        return Ok(if kept.at > core.event_log.end().await? { OfflineAgents::default() } else { kept });
+        return if kept.at > core.event_log.end().await? { from_what_retention_leaves(core).await } else { Ok(kept) };
     }
+}
+
+/// Nothing is known. Older events than a cleanup leaves are not read: a folder that nobody cleans up has millions.
+async fn from_what_retention_leaves(core: &Core) -> Result<OfflineAgents, StoreError> {
+    let oldest = Instant(core.machine.now().0.saturating_sub(core.limits.keep));
+    Ok(OfflineAgents { at: core.event_log.since(oldest).await?, ..OfflineAgents::default() })
 }
 
 async fn keep_silences(core: &Core, silences: &OfflineAgents) -> Result<(), StoreError> {

@@ -15,7 +15,7 @@ use crate::storage::{index_rule, keys, records};
 
 /// How many bytes of an inbox are read at a time.
 const STEP: usize = 256 * 1024;
-/// The receipts of more messages than this are read from the first to the last instead of being looked up.
+/// The receipts of more messages than this are read in one go instead of being looked up.
 const MOST_LOOKED_UP: usize = 500;
 
 /// A message of an inbox, settled or not.
@@ -114,7 +114,10 @@ async fn with_histories(
         }
     };
     if messages.len() > MOST_LOOKED_UP {
-        records::scan(core.shared.as_ref(), &log, Position::START, |entry| take(&entry)).await?;
+        // Nothing is noted of a message before it is there, and ids grow.
+        let lowest = messages.iter().map(|(_, message)| message.id).min().map(|id| id.to_string());
+        let from = core.shared.seek(&log, Seek::Term(lowest.as_deref().unwrap_or_default())).await?;
+        records::scan(core.shared.as_ref(), &log, from.unwrap_or(Position::START), |entry| take(&entry)).await?;
     } else {
         let terms: Vec<Term> = messages.iter().map(|(_, message)| index_rule::of_message(message.id)).collect();
         core.shared.find(&log, &terms).await?.iter().for_each(take);

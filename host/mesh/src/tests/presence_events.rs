@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
-use store::{Position, Store};
+use store::files::{FilesOptions, FilesStore};
+use store::{Durability, Position, Store};
 
+use super::counted::Counted;
 use super::machines::two;
 use super::{World, name};
 use crate::agents::presence_events::OfflineAgents;
-use crate::testing::{session_call, shell_call};
-use crate::{DryRun, Scope};
+use crate::ports::machine::Machine;
+use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
+use crate::{DryRun, Limits, Mesh, MeshIndexRule, Parts, Scope};
 
 const SILENCE: u64 = 600_000;
 
@@ -126,7 +129,7 @@ async fn of_many_who_look_at_once_one_tells() {
 }
 
 #[tokio::test]
-async fn whoever_wishes_to_know_gets_one_message_for_each_wish() {
+async fn each_who_asks_gets_one_message_for_each_request() {
     let world = World::new();
     for agent in ["alice", "bob", "carol"] {
         world.register(&shell_call(None), agent).await;
@@ -222,4 +225,39 @@ async fn a_machine_that_is_new_reads_nothing_that_others_told_before_and_tells_o
     }
     let told = one.mesh.event_log(Position::START).await.expect("readable").events;
     assert_eq!(told.iter().filter(|event| event.kind == "agent-offline").count(), 1);
+}
+
+#[tokio::test]
+async fn a_process_that_knows_nothing_reads_no_event_that_a_cleanup_would_delete() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = FilesOptions {
+        rotate_at: 2_000,
+        rule: Some(Arc::new(MeshIndexRule)),
+        durability: Durability::Process,
+        ..FilesOptions::default()
+    };
+    let counted = Counted::new(Arc::new(FilesStore::open(folder.path(), options).expect("a store")));
+    let machine = Arc::new(FakeMachine::default());
+    let mesh = Mesh::new(Parts {
+        shared: Arc::clone(&counted) as Arc<dyn Store>,
+        local: Arc::clone(&counted) as Arc<dyn Store>,
+        machine: Arc::clone(&machine) as Arc<dyn Machine>,
+        harnesses: Arc::new(FakeHarnesses::default()),
+        limits: Limits::default(),
+    });
+    let mut read = Vec::new();
+    for events in [10, 1_000] {
+        for _ in 0..events {
+            machine.pass(1);
+            mesh.core.event_log.note("woke", serde_json::json!({ "agent": "bob" })).await;
+        }
+        // The cleanup is switched off, and a week goes by.
+        machine.pass(Limits::default().keep + 1);
+        mesh.core.event_log.note("woke", serde_json::json!({ "agent": "bob" })).await;
+        counted.take();
+        crate::agents::presence_events::notice_silence(&mesh.core, &mut None).await.expect("looked");
+        read.push(counted.take().entries);
+    }
+    // The segment in which the time falls is read whole.
+    assert!(read[1] < read[0] + 40, "events read after 10 and after 1,000 old ones: {read:?}");
 }
