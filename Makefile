@@ -19,7 +19,7 @@ WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test se
 
 .PHONY: run release release-Linux test build-tests clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools setup toolchain fresh-machine
 
-# Starts the host on the embedded store. It says itself where it listens and what to do next.
+# Starts the server on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
 	cargo run --locked -p relay-mesh -- serve
 
@@ -99,7 +99,7 @@ demo: setup
 	cargo nextest run --locked --workspace --test claude_code --no-capture two_agents_talk
 
 # One harness calls another by MCP: both are real, their models are scripted. `setup` sees to what it needs; all of it
-# runs in a room of its own, so nothing is left however it ends.
+# runs isolated, so nothing is left however it ends.
 demo-codex-calls-claude: setup
 	cargo nextest run --locked --workspace --test runners_over_mcp --no-capture b9_codex_calls_claude
 

@@ -113,7 +113,11 @@ fn f1_f2_f5_f8_f9_f10_a_conversation_with_codex() {
         send_with(&scene.stage, "codex-1", "are you there?", &[]);
         let status = called(&mut lead, "codex_status", &json!({}))["structuredContent"].clone();
         assert_eq!((&status["child_alive"], &status["identity"]), (&json!(true), &json!("codex")), "{status}");
-        assert_eq!((&status["live"][0]["pending_mail"], &status["active_threads"]), (&json!(1), &json!(0)), "{status}");
+        assert_eq!(
+            (&status["threads"][0]["pending_mail"], &status["active_threads"]),
+            (&json!(1), &json!(0)),
+            "{status}"
+        );
         assert!(status["version"].as_str().is_some_and(|version| version.contains('.')), "{status}");
         assert_eq!(scene.model.heard().len(), turns, "mail begins no turn");
         let reply = json!({"threadId": thread, "prompt": "And again"});

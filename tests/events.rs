@@ -208,7 +208,7 @@ fn a_fall_and_a_return_are_told_once_however_many_look_and_whoever_is_killed() {
     let kinds: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let kinds: Vec<&str> = kinds.iter().filter_map(|event| event["event"].as_str()).collect();
     assert_eq!(kinds, ["agent-offline", "agent-online", "agent-offline"]);
-    assert!(test_support::unread(&stage, "alice").is_empty(), "one message for each wish");
+    assert!(test_support::unread(&stage, "alice").is_empty(), "one message for each request");
     drop(beside);
 }
 

@@ -67,6 +67,40 @@ fn records_of_an_older_folder_are_rewritten_once_and_what_was_killed_in_between_
     assert!(!stage.data.join("host").exists());
 }
 
+#[test]
+fn a_folder_of_a_later_version_is_refused_and_left_as_it_is() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    stage.relay_ok(&["register", "alice"]);
+    stage.relay_ok(&["send", "alice", "of today", "--from", "alice"]);
+    fs::write(stage.data.join("format"), "2\n").expect("the stage is writable");
+    let before = stage.tree(&stage.data);
+    for arguments in [
+        &["agents"][..],
+        &["status"],
+        &["register", "bob"],
+        &["send", "alice", "one more", "--from", "alice"],
+        &["read", "--agent", "alice"],
+        &["gc"],
+        &["mcp"],
+        &["serve"],
+        &["up"],
+        &["listen", "--agent", "alice"],
+        &["store", "size"],
+    ] {
+        let refused = stage.relay(arguments).run();
+        assert_eq!(refused.code, Some(5), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains("of a later version: its format is `2`"), "{arguments:?}: {refused:?}");
+        assert!(refused.stderr.contains("hint: nothing was changed"), "{arguments:?}: {refused:?}");
+    }
+    // A harness is not to be kept from working.
+    let payload = json!({"session_id": "s1", "hook_event_name": "SessionStart", "source": "startup", "cwd": "/"});
+    let hook = stage.relay(&["hook", "claude-code", "SessionStart"]).input(&payload.to_string()).run();
+    assert_eq!(hook.code, Some(0), "{hook:?}");
+    assert_eq!(stage.tree(&stage.data), before, "nothing was written");
+    fs::write(stage.data.join("format"), "1\n").expect("the stage is writable");
+    assert!(stage.relay_ok(&["read", "--agent", "alice"]).contains("of today"));
+}
+
 /// A stage with that data folder.
 fn older_folder() -> Stage {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));

@@ -325,14 +325,14 @@ fn what_was_changed_behind_our_back_shows_everywhere() {
 
 /// A folder with the hostile adapter in it.
 fn hostile(stage: &Stage) -> String {
-    let folder = stage.folder.join("parcels/hostile");
+    let folder = stage.folder.join("packages/hostile");
     ship(&folder, "hostile", &built("hostile"), &manifest("hostile")).display().to_string()
 }
 
 /// A folder with this version of the polite adapter and these requests.
 fn polite(stage: &Stage, version: &str, asks: &str) -> String {
     let text = manifest("polite").replace("0.1.0", version) + asks;
-    let folder = stage.folder.join(format!("parcels/polite-{version}-{}", asks.len()));
+    let folder = stage.folder.join(format!("packages/polite-{version}-{}", asks.len()));
     components::ship(&folder, "polite", &built("polite"), &text).display().to_string()
 }
 

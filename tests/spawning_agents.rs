@@ -125,7 +125,7 @@ fn depth_number_and_budget_bound_what_agents_start() {
         let task = json!({"harness": "codex", "task": "Start another", "name": "first"});
         let started = called(&mut lead, "spawn_agent", &task);
         assert_eq!(started["structuredContent"]["state"], "started", "{started}");
-        // Its own wish is too deep, and it is told so, once.
+        // Its own request is too deep, and it is told so, once.
         let too_deep = || scene.told().matches("agents may start agents to a depth of 1").count();
         wait_or_show("it is told", || (too_deep() > 0).then_some(()), || scene.told());
         let further = json!({"harness": "codex", "task": "Say hello", "name": "edits", "reach": "edit"});

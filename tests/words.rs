@@ -31,6 +31,9 @@ const RETIRED: &[(&[&str], &str)] = &[
     (&["human-spoke"], "user-spoke"),
     (&["awaiting-human"], "needs-input"),
     (&["shelf"], "installed adapters"),
+    (&["tells_person", "its person"], "its user"),
+    (&["wish", "wishes"], "request"),
+    (&["parcel", "parcels"], "package"),
     // Presence and machines.
     (&["`live`", "\"live\"", "live or idle", "live, idle", "idle or live"], "busy"),
     (
@@ -52,8 +55,24 @@ const RETIRED: &[(&[&str], &str)] = &[
 ];
 
 /// Files that people or programs read, as git names them. Of Rust files, only the doc comments are checked.
-const READ: &[&str] =
-    &["*.md", "wit/**", "*adapter.toml", "host/relay-mesh/templates/**", "*.snap", "*.snap.json", "sdk/src/*.rs"];
+const READ: &[&str] = &[
+    "*.md",
+    "wit/**",
+    "*adapter.toml",
+    "host/relay-mesh/templates/**",
+    "*.snap",
+    "*.snap.json",
+    "sdk/src/*.rs",
+    "docs/*.json",
+    "plugins/*/assets/**",
+    "Makefile",
+    "clippy.toml",
+    ".config/*",
+];
+
+/// Words that no name in the sources has, in whatever way it joins them.
+const RETIRED_IN_NAMES: &[&str] =
+    &["shelf", "crowd", "glimpse", "sighting", "rung", "ladder", "parcel", "desk", "wish", "lender", "swept", "diary"];
 
 /// Allows a retired word on a line of a document that explains it as history: `<!-- retired: rung, bell -->`.
 const EXCEPTION: &str = "<!-- retired:";
@@ -75,6 +94,46 @@ fn files_that_people_read_use_no_retired_word() {
         }
     }
     expect_none(&found);
+}
+
+#[test]
+fn names_in_the_sources_use_no_retired_word() {
+    let listed =
+        Program::new("git").args(["ls-files", "host/*.rs", "sdk/*.rs", "plugins/*.rs"]).within(&root()).succeed();
+    let mut found = Vec::new();
+    for path in listed.lines() {
+        // It reads what older versions wrote.
+        if path.ends_with("storage/upgrade.rs") {
+            continue;
+        }
+        let text = std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            // A text may hold what older versions wrote. Where a raw one begins, quotes do not alternate.
+            let code: String = match code.contains("r#\"") {
+                true => continue,
+                false => code.split('"').step_by(2).collect::<Vec<_>>().join(" "),
+            };
+            let names = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let retired = names.filter(|name| RETIRED_IN_NAMES.iter().any(|word| has_part(name, word)));
+            found.extend(retired.map(|name| format!("{path}:{}: {name}", number + 1)));
+        }
+    }
+    assert!(found.is_empty(), "retired words in names:\n{}", found.join("\n"));
+}
+
+/// Whether a name has this word as one of its parts: `of_shelf`, `OfShelf`, `shelves` not.
+fn has_part(name: &str, word: &str) -> bool {
+    let mut parts = vec![String::new()];
+    for letter in name.chars() {
+        if letter == '_' || letter.is_uppercase() {
+            parts.push(String::new());
+        }
+        if letter != '_' {
+            parts.last_mut().expect("there is always one").extend(letter.to_lowercase());
+        }
+    }
+    parts.iter().any(|part| part == word || part.strip_suffix('s') == Some(word))
 }
 
 #[test]
@@ -115,7 +174,8 @@ fn the_manual_uses_no_retired_word() {
 #[test]
 fn what_mcp_clients_are_told_uses_no_retired_word() {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-    let server = stage.relay(&["mcp", "--tools", "core,reservations,commands"]).start(&stage.folder.join("mcp.log"));
+    let groups = "core,reservations,commands,runs,runners,asks,spawn,channels,codex,subagents,atm";
+    let server = stage.relay(&["mcp", "--tools", groups]).start(&stage.folder.join("mcp.log"));
     let mut client = StdioClient::new(server);
     let greeting = client.request("initialize", &handshake("2025-11-25", "words"));
     client.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
@@ -145,6 +205,15 @@ fn a_word_matches_whole_and_in_either_case() {
     check("there is room on the disk at the moment", &[]);
     check("then called a rung <!-- retired: rung -->", &[]);
     check("then called a rung on a ladder <!-- retired: rung -->", &["ladder"]);
+    for (name, word, expected) in [
+        ("of_shelf", "shelf", true),
+        ("OfShelf", "shelf", true),
+        ("glimpses", "glimpse", true),
+        ("wrung", "rung", false),
+        ("desktop", "desk", false),
+    ] {
+        assert_eq!(has_part(name, word), expected, "{name}");
+    }
 }
 
 /// The retired words in a line, each with its replacement.

@@ -76,8 +76,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             process: None,
         };
         let began = Instant::now();
-        let mut desk = Empty;
-        let looping = hostile.hook(&call, &mut desk);
+        let mut hook_host = Empty;
+        let looping = hostile.hook(&call, &mut hook_host);
         tokio::pin!(looping);
         loop {
             let asked = Instant::now();

@@ -22,7 +22,7 @@ use crate::convert::{from_guest, to_guest};
 use crate::engine::Machinery;
 use crate::faults::{Fault, Faults, Recovery};
 use crate::grants::Denied;
-use crate::guest::{Guest, Lender, Stopped};
+use crate::guest::{Guest, HostSide, Stopped};
 use crate::host_functions;
 use crate::instance::{Component, Instance, bounded};
 use crate::optional::Exported;
@@ -38,7 +38,7 @@ pub struct Adapter {
     pre: AdapterPre<Guest>,
     pub(crate) exported: Exported,
     machinery: Arc<Machinery>,
-    pub(crate) lender: Arc<Lender>,
+    pub(crate) host_side: Arc<HostSide>,
     faults: Arc<Faults>,
     turns: Semaphore,
     compilation: Compilation,
@@ -74,12 +74,12 @@ impl Adapter {
     pub(crate) async fn load(
         pre: AdapterPre<Guest>,
         machinery: Arc<Machinery>,
-        lender: Arc<Lender>,
+        host_side: Arc<HostSide>,
         faults: Arc<Faults>,
         compilation: Compilation,
     ) -> Result<Adapter, HarnessError> {
         let unknown = About {
-            harness: lender.name.clone(),
+            harness: host_side.name.clone(),
             title: String::new(),
             version: String::new(),
             aliases: Vec::new(),
@@ -90,7 +90,7 @@ impl Adapter {
             exported: Exported::probe(pre.instance_pre()),
             pre,
             machinery,
-            lender,
+            host_side,
             faults,
             turns: Semaphore::new(CONCURRENT),
             compilation,
@@ -102,10 +102,10 @@ impl Adapter {
                 Box::pin(async move { Ok(Ok(component.relay_adapter_identity().call_describe(store).await?)) })
             })
             .await?;
-        if about.harness != adapter.lender.name {
+        if about.harness != adapter.host_side.name {
             return Err(HarnessError::Failed(format!(
                 "the adapter `{}` says that it is for `{}`: its manifest must have the same name",
-                adapter.lender.name,
+                adapter.host_side.name,
                 host_functions::log::plain(&about.harness)
             )));
         }
@@ -114,15 +114,15 @@ impl Adapter {
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.lender.name
+        &self.host_side.name
     }
 
     fn bounds(&self) -> Bounds<'_> {
-        Bounds(&self.lender.name)
+        Bounds(&self.host_side.name)
     }
 
-    pub(crate) fn lender(&self) -> &Lender {
-        &self.lender
+    pub(crate) fn host_side(&self) -> &HostSide {
+        &self.host_side
     }
 
     pub(crate) fn compilation(&self) -> Compilation {
@@ -203,18 +203,18 @@ impl Adapter {
 
     /// The protocol text as far as the adapter may word it.
     fn fitting(&self, base: &str, told: Option<String>) -> Option<String> {
-        match self.lender.grants.answers() {
+        match self.host_side.grants.answers() {
             None => told,
-            Some(_) => answers::fitting_protocol(base, told, self.lender.grants.has_own_words()),
+            Some(_) => answers::fitting_protocol(base, told, self.host_side.grants.has_own_words()),
         }
     }
 
     /// A reply as far as the adapter may give it; an error names what it may not say.
     fn permitted(&self, reply: Reply, texts: Option<HostTexts>) -> Result<Reply, HarnessError> {
-        let grants = &self.lender.grants;
+        let grants = &self.host_side.grants;
         let (Some(declared), Some(texts)) = (grants.answers(), texts) else { return Ok(reply) };
         answers::check(reply, declared, &texts, |grant| grants.is_given(grant)).map_err(|excess| {
-            let name = &self.lender.name;
+            let name = &self.host_side.name;
             HarnessError::Denied(match excess {
                 Excess::NotGiven(kind) => {
                     Denied::NotGiven { adapter: name.clone(), grant: kind.grant() }.to_string()
@@ -235,7 +235,7 @@ impl Adapter {
     /// Waits for a free slot; fails during the pause that follows repeated faults.
     async fn turn(&self) -> Result<(tokio::sync::SemaphorePermit<'_>, Begun), HarnessError> {
         let turn = self.turns.acquire().await.map_err(|error| HarnessError::Failed(error.to_string()))?;
-        match self.faults.begin(self.lender.machine.now()) {
+        match self.faults.begin(self.host_side.machine.now()) {
             Ok(()) => Ok((turn, self.machinery.ticker.begin())),
             Err(milliseconds) => Err(HarnessError::Busy(u32::try_from(milliseconds).unwrap_or(u32::MAX))),
         }
@@ -252,9 +252,9 @@ impl Adapter {
     /// Makes a fresh instance. Guest code may run here already; it is bounded like any other.
     async fn instance(&self, verb: &'static str) -> Result<Instance, HarnessError> {
         let meter = Arc::new(Meter::default());
-        let mut store = Guest::store(&self.machinery, &self.lender, &meter);
+        let mut store = Guest::store(&self.machinery, &self.host_side, &meter);
         let made = Component::of(&self.pre, &mut store);
-        let made = bounded(&meter, self.lender.settings.longest_call, made).await;
+        let made = bounded(&meter, self.host_side.settings.longest_call, made).await;
         match made {
             Ok(component) => Ok(Instance { store, component, meter }),
             Err(error) => Err(self.fault(verb, &error).await),
@@ -277,8 +277,8 @@ impl Adapter {
         match self.faults.clear() {
             Recovery::WasWell => {}
             Recovery::Recovered => {
-                let name = &self.lender.name;
-                if let Err(error) = Faults::note_recovery(self.lender.store.as_ref(), name).await {
+                let name = &self.host_side.name;
+                if let Err(error) = Faults::note_recovery(self.host_side.store.as_ref(), name).await {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(adapter = name.as_str(), error, "it was not noted that it answers again");
                 }
@@ -288,15 +288,15 @@ impl Adapter {
 
     /// Records that a guest was stopped, and gives the reason in one sentence.
     async fn fault(&self, verb: &'static str, error: &wasmtime::Error) -> HarnessError {
-        let name = &self.lender.name;
+        let name = &self.host_side.name;
         let what = format!("the adapter `{name}` failed in `{verb}`: {}", sentence(error));
-        let at = self.lender.machine.now();
+        let at = self.host_side.machine.now();
         let pause = self.faults.count(at);
         match error.downcast_ref::<WasmBacktrace>() {
             Some(frames) => tracing::error!(adapter = name.as_str(), pause, "{what}\n{frames}"),
             None => tracing::error!(adapter = name.as_str(), pause, "{what}: {error:#}"),
         }
-        let noted = self.faults.note(self.lender.store.as_ref(), name, Fault { at, what: what.clone() }).await;
+        let noted = self.faults.note(self.host_side.store.as_ref(), name, Fault { at, what: what.clone() }).await;
         if let Err(error) = noted {
             tracing::warn!(adapter = name.as_str(), error = &error as &dyn std::error::Error, "a fault was not noted");
         }
@@ -332,11 +332,11 @@ impl Harness for Adapter {
     }
 
     fn traces(&self) -> ClientTraces {
-        self.lender.traces.clone()
+        self.host_side.traces.clone()
     }
 
     async fn detect(&self, seen: &Caller) -> Result<Option<Detection>, HarnessError> {
-        let grants = &self.lender.grants;
+        let grants = &self.host_side.grants;
         let nameable = Nameable::by_caller(&grants.asker(), seen.transport);
         let mut seen = to_guest::caller(seen, grants.narrow(&seen.environment));
         // The tools are ours, so their arguments are for us: in them are the texts of messages.
@@ -433,16 +433,16 @@ impl Harness for Adapter {
     }
 
     fn shows_notices(&self) -> bool {
-        self.lender.grants.notice().is_some()
+        self.host_side.grants.notice().is_some()
     }
 
     fn put_notice(&self, hook: &str, reply: &mut Reply, notice: &str) -> bool {
-        self.lender.grants.notice().is_some_and(|answer| answers::put_notice(answer, hook, reply, notice))
+        self.host_side.grants.notice().is_some_and(|answer| answers::put_notice(answer, hook, reply, notice))
     }
 
-    async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError> {
-        let payload = self.lender.grants.answers().map(|_| call.payload.clone());
-        let call = to_guest::hook_call(call, self.lender.grants.narrow(&call.environment));
+    async fn hook(&self, call: &HookCall, hook_host: &mut dyn HookHost) -> Result<Reply, HarnessError> {
+        let payload = self.host_side.grants.answers().map(|_| call.payload.clone());
+        let call = to_guest::hook_call(call, self.host_side.grants.narrow(&call.environment));
         let _turn = self.turn().await?;
         let mut instance = {
             let _running = self.run()?;
@@ -457,11 +457,11 @@ impl Harness for Adapter {
             let read = read.await;
             self.account("hook read", &instance);
             let reading = from_guest::reading(self.judge("hook read", read).await?);
-            self.bounds().reading(Nameable::by_hook(&self.lender.grants.asker()).reading(reading))?
+            self.bounds().reading(Nameable::by_hook(&self.host_side.grants.asker()).reading(reading))?
         };
         // No guest code runs while the host reads the files, so the ticker is off too.
         let occasion = reading.occasion;
-        let mut found: Findings = desk.look_up(reading).await;
+        let mut found: Findings = hook_host.look_up(reading).await;
         let _running = self.run()?;
         if let (Some(base), Some(occasion)) = (found.protocol.take(), occasion) {
             let (agent, occasion) = (found.agent.clone(), to_guest::occasion(occasion));

@@ -284,7 +284,7 @@ impl Adapters {
         match candidate.source {
             Source::BuiltIn => Given::BuiltIn,
             Source::Installed(_) | Source::Plugin(_) => {
-                Given::ByPerson(self.settings.consents.given(&candidate.manifest.name, &candidate.digest).grants)
+                Given::ByUser(self.settings.consents.given(&candidate.manifest.name, &candidate.digest).grants)
             }
         }
     }
@@ -317,7 +317,7 @@ impl Harnesses for Adapters {
         };
         let is_given = |candidate: &Candidate, grant: &str| match self.given(candidate) {
             Given::BuiltIn => true,
-            Given::ByPerson(grants) => grants.contains(grant),
+            Given::ByUser(grants) => grants.contains(grant),
         };
         let mut harnesses = Vec::new();
         for (candidate, owns_match) in matching::meant(&known, seen, is_given) {

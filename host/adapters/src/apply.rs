@@ -56,7 +56,6 @@ pub enum ApplyError {
     Write {
         /// What was being done.
         doing: &'static str,
-        /// The file.
         path: PathBuf,
         /// The operating system's reason.
         #[source]

@@ -316,7 +316,7 @@ impl Entry {
         replace(&self.code, code)?;
         replace(&self.checksum, checksum_of(code).as_bytes())?;
         self.forget_failure();
-        self.sweep();
+        self.clean_up();
         Ok(())
     }
 
@@ -358,7 +358,7 @@ impl Entry {
     /// Removes code that was compiled long before this entry, mostly for adapters and engines that are gone, and what
     /// processes left that were killed while they wrote. If one is still in use, it is compiled again, once per
     /// [`LONGEST_KEPT`].
-    fn sweep(&self) {
+    fn clean_up(&self) {
         let age = |path: &Path| fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
         let (Some(now), Some(folder)) = (age(&self.code), self.code.parent()) else { return };
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

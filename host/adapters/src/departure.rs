@@ -17,7 +17,6 @@ use crate::manifest::is_name;
 pub struct Leftover {
     /// The scope of the install.
     pub scope: Scope,
-    /// The file.
     pub file: PathBuf,
 }
 

@@ -66,7 +66,6 @@ pub enum Audit {
         kept: CacheCondition,
         /// Where the machine code came from with which it was loaded.
         compilation: Compilation,
-        /// Its version.
         version: String,
     },
 }
@@ -93,7 +92,6 @@ pub enum Objection {
         path: String,
         /// Where that path leads now.
         place: PathBuf,
-        /// Why.
         why: String,
     },
     /// Another installed adapter has the name or the alias.
@@ -171,8 +169,8 @@ impl Adapters {
         let (component, compilation) = self.compiled(&machinery, candidate, attempt).await.map_err(Unmade::told)?;
         let pre = linked(&candidate.manifest.name, &machinery, &component).map_err(Unmade::told)?;
         // A failure here is reported to the user, and not counted against it later.
-        let lender = self.lender(candidate, Given::ByPerson(BTreeSet::new()), Arc::new(MemoryStore::new()));
-        Adapter::load(pre, machinery, lender, Arc::new(Faults::default()), compilation).await?;
+        let host_side = self.host_side(candidate, Given::ByUser(BTreeSet::new()), Arc::new(MemoryStore::new()));
+        Adapter::load(pre, machinery, host_side, Arc::new(Faults::default()), compilation).await?;
         Ok(compilation)
     }
 

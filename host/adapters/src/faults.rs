@@ -32,7 +32,6 @@ pub struct Counters {
     pub calls: u64,
     /// Calls by any process of this machine that trapped, ran too long or needed too much memory.
     pub faults: u64,
-    /// The last fault.
     pub last_fault: Option<Fault>,
     /// Until when calls are refused, because of too many faults in a row.
     pub paused_until: Option<Instant>,

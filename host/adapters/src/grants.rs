@@ -52,7 +52,7 @@ pub enum Given {
     /// It is built in, and has everything that it requests.
     BuiltIn,
     /// The user gave these.
-    ByPerson(BTreeSet<String>),
+    ByUser(BTreeSet<String>),
 }
 
 /// One grant that an adapter requests.
@@ -72,7 +72,6 @@ pub enum Denied {
     /// The manifest requests it, and the user has not given it.
     #[error("the adapter `{adapter}` has no grant `{grant}`; give it by `relay-mesh plugin grant {adapter} {grant}`")]
     NotGiven {
-        /// The adapter.
         adapter: String,
         /// The grant's name.
         grant: String,
@@ -83,7 +82,6 @@ pub enum Denied {
          add it before `relay-mesh plugin grant {adapter} {grant}` can give it"
     )]
     NotAsked {
-        /// The adapter.
         adapter: String,
         /// The grant's name.
         grant: String,
@@ -201,7 +199,7 @@ impl Grants {
     pub(crate) fn asker(&self) -> Asker {
         match self.given {
             Given::BuiltIn => Asker::BuiltIn,
-            Given::ByPerson(_) => Asker::Stranger { name: self.adapter.clone(), earlier: Arc::clone(&self.earlier) },
+            Given::ByUser(_) => Asker::Stranger { name: self.adapter.clone(), earlier: Arc::clone(&self.earlier) },
         }
     }
 
@@ -214,7 +212,7 @@ impl Grants {
     pub(crate) fn answers(&self) -> Option<&Answers> {
         match self.given {
             Given::BuiltIn => None,
-            Given::ByPerson(_) => Some(&self.asks.answers),
+            Given::ByUser(_) => Some(&self.asks.answers),
         }
     }
 
@@ -228,7 +226,7 @@ impl Grants {
     pub(crate) fn is_given(&self, grant: &str) -> bool {
         match &self.given {
             Given::BuiltIn => true,
-            Given::ByPerson(grants) => grants.contains(grant),
+            Given::ByUser(grants) => grants.contains(grant),
         }
     }
 
@@ -388,7 +386,7 @@ mod tests {
 
     fn check(given: &[&str], ask: &str, expected: &str) {
         let manifest = Manifest::parse(MANIFEST).expect("a manifest");
-        let given = Given::ByPerson(given.iter().map(|name| (*name).to_owned()).collect());
+        let given = Given::ByUser(given.iter().map(|name| (*name).to_owned()).collect());
         let grants = Grants::new("x", manifest.asks, given);
         let outcome = match ask.split_once('.') {
             Some(("roots", name)) => grants.root(name).map(drop),
@@ -408,7 +406,7 @@ mod tests {
             Some(_) | None if ask == "serves" => grants.serves().map(drop),
             Some(_) | None => grants.state(),
         };
-        let told = outcome.map_or_else(|denied| denied.to_string(), |()| "lent".to_owned());
+        let told = outcome.map_or_else(|denied| denied.to_string(), |()| "is open".to_owned());
         assert!(told.contains(expected), "{ask} given {given:?}: {told}", given = grants.list());
     }
 
@@ -426,7 +424,7 @@ mod tests {
             "serves",
             "state",
         ] {
-            check(&[grant], grant, "lent");
+            check(&[grant], grant, "is open");
             check(&[], grant, &format!("give it by `relay-mesh plugin grant x {grant}`"));
         }
         for grant in ["roots.other", "origins.other", "endpoints.other", "programs.other", "runs.other", "drives.other"]
@@ -503,7 +501,7 @@ mod tests {
     #[test]
     fn a_program_gets_what_a_granted_run_of_it_gets() {
         let manifest = Manifest::parse(MANIFEST).expect("a manifest");
-        let given = |grants: &[&str]| Given::ByPerson(grants.iter().map(|name| (*name).to_owned()).collect());
+        let given = |grants: &[&str]| Given::ByUser(grants.iter().map(|name| (*name).to_owned()).collect());
         let granted = Grants::new("x", manifest.asks.clone(), given(&["runs.task"]));
         assert_eq!(granted.environment_of("x"), ["X_KEY"]);
         assert!(granted.environment_of("sh").is_empty());

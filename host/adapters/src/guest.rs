@@ -28,7 +28,7 @@ const MOST_HANDED_OVER: usize = 8 * 1024 * 1024;
 const MOST_RESOURCES: usize = 64;
 
 /// What all calls of one adapter share: its grants, limits and store.
-pub(crate) struct Lender {
+pub(crate) struct HostSide {
     pub(crate) name: String,
     pub(crate) grants: Grants,
     /// What its client's processes show of its sessions.
@@ -46,7 +46,7 @@ pub(crate) struct Lender {
 
 /// The data of one instance's store.
 pub(crate) struct Guest {
-    pub(crate) lender: Arc<Lender>,
+    pub(crate) host_side: Arc<HostSide>,
     pub(crate) table: ResourceTable,
     pub(crate) log: LogBudget,
     pub(crate) spent: Spent,
@@ -67,22 +67,22 @@ pub(crate) enum Stopped {
 
 impl Guest {
     /// A wasmtime store for one call. Its guest may run until the meter reaches the adapter's limit.
-    pub(crate) fn store(machinery: &Machinery, lender: &Arc<Lender>, meter: &Arc<Meter>) -> Store<Guest> {
+    pub(crate) fn store(machinery: &Machinery, host_side: &Arc<HostSide>, meter: &Arc<Meter>) -> Store<Guest> {
         let mut table = ResourceTable::new();
         table.set_max_capacity(MOST_RESOURCES);
         let guest = Guest {
-            lender: Arc::clone(lender),
+            host_side: Arc::clone(host_side),
             table,
             log: LogBudget::default(),
             spent: Spent::default(),
             wasi: host_functions::wasi::context(),
-            cap: MemoryCap { used: 0, limit_mb: lender.limits.memory_mb },
+            cap: MemoryCap { used: 0, limit_mb: host_side.limits.memory_mb },
         };
         let mut store = Store::new(&machinery.engine, guest);
         store.limiter(|guest| &mut guest.cap);
         store.set_hostcall_fuel(MOST_HANDED_OVER);
         store.set_epoch_deadline(1);
-        let (meter, turns, limit) = (Arc::clone(meter), machinery.ticker.turns(), lender.limits.guest_ms);
+        let (meter, turns, limit) = (Arc::clone(meter), machinery.ticker.turns(), host_side.limits.guest_ms);
         store.epoch_deadline_callback(move |_| {
             if meter.spent_ms() >= limit {
                 return Err(Stopped::OutOfTime(limit).into());

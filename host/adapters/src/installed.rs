@@ -60,7 +60,6 @@ pub enum InstalledError {
     Io {
         /// What was being done.
         doing: &'static str,
-        /// The file.
         path: PathBuf,
         /// The operating system's reason.
         #[source]
@@ -69,7 +68,6 @@ pub enum InstalledError {
     /// A record that cannot be understood.
     #[error("the record `{path}` is damaged: {why}")]
     Damaged {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         why: String,

@@ -55,7 +55,7 @@ impl Instance {
         ) -> BoxFuture<'i, wasmtime::Result<Result<T, types::Error>>>,
     ) -> wasmtime::Result<Result<T, types::Error>> {
         self.meter.reset();
-        let longest = self.store.data().lender.settings.longest_call;
+        let longest = self.store.data().host_side.settings.longest_call;
         bounded(&self.meter, longest, call(&mut self.store, &self.component)).await
     }
 }

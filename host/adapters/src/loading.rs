@@ -17,7 +17,7 @@ use crate::compiling::Attempt;
 use crate::digest::Digest;
 use crate::engine::Machinery;
 use crate::grants::Given;
-use crate::guest::Lender;
+use crate::guest::HostSide;
 use crate::host_functions;
 use crate::host_functions::rates::Rates;
 use crate::manifest::{FULL_WIT, Manifest, WIT};
@@ -93,19 +93,19 @@ impl Adapters {
         let name = &candidate.manifest.name;
         slot.faults.recall(self.settings.store.as_ref(), name).await;
         let (component, compilation) = self.compiled(&machinery, candidate, self.settings.compiler.usually()).await?;
-        let lender = self.lender(candidate, given.clone(), Arc::clone(&self.settings.store));
+        let host_side = self.host_side(candidate, given.clone(), Arc::clone(&self.settings.store));
         let pre = linked(name, &machinery, &component)?;
-        Adapter::load(pre, machinery, lender, Arc::clone(&slot.faults), compilation).await.map_err(Unmade::Now)
+        Adapter::load(pre, machinery, host_side, Arc::clone(&slot.faults), compilation).await.map_err(Unmade::Now)
     }
 
     /// What the calls of a candidate share. Its state and its faults go to this store.
-    pub(crate) fn lender(&self, candidate: &Candidate, given: Given, store: Arc<dyn Store>) -> Arc<Lender> {
+    pub(crate) fn host_side(&self, candidate: &Candidate, given: Given, store: Arc<dyn Store>) -> Arc<HostSide> {
         let Manifest { name, asks, limits, traces, .. } = &candidate.manifest;
         let counted_in = match given {
             Given::BuiltIn => None,
-            Given::ByPerson(_) => self.settings.rates.as_ref().map(|folder| folder.join(name)),
+            Given::ByUser(_) => self.settings.rates.as_ref().map(|folder| folder.join(name)),
         };
-        Arc::new(Lender {
+        Arc::new(HostSide {
             name: name.clone(),
             grants: self.grants_of(candidate, asks.clone(), given),
             traces: traces.clone(),

@@ -254,7 +254,6 @@ pub struct Login {
 /// A socket that carries text frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Its address.
     pub address: Address,
     /// How frames are delimited.
     pub framing: Framing,
@@ -275,7 +274,6 @@ pub enum Framing {
 pub struct CommandLine {
     /// The program: a name to look up in `PATH`, or an absolute path.
     pub program: String,
-    /// Its arguments.
     pub arguments: Vec<Argument>,
 }
 

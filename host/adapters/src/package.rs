@@ -38,7 +38,6 @@ pub enum PackageError {
     /// The operating system does not let it be read.
     #[error("`{path}` cannot be read")]
     Io {
-        /// The file.
         path: PathBuf,
         /// The operating system's reason.
         #[source]
@@ -47,9 +46,7 @@ pub enum PackageError {
     /// A file that is larger than any adapter.
     #[error("`{path}` has {length} bytes, and at most {largest} are read")]
     TooLarge {
-        /// The file.
         path: PathBuf,
-        /// Its length.
         length: u64,
         /// The largest that is read.
         largest: u64,
@@ -69,7 +66,6 @@ pub enum PackageError {
     /// A manifest that is too large.
     #[error("its manifest has {length} bytes, and at most {largest} are read")]
     LongManifest {
-        /// Its length.
         length: u64,
         /// The largest that is read.
         largest: u64,

@@ -55,7 +55,6 @@ pub enum RootError {
     Unknown {
         /// The root's name.
         root: String,
-        /// Why.
         source: FillError,
     },
     /// The folder is not there.
@@ -69,7 +68,6 @@ pub enum RootError {
     Outside {
         /// The root's name.
         root: String,
-        /// The path.
         path: String,
     },
     /// A path that leaves the root by a symbolic link.
@@ -77,7 +75,6 @@ pub enum RootError {
     Escapes {
         /// The root's name.
         root: String,
-        /// The path.
         path: String,
     },
     /// A folder that no adapter may have, or a file of our own.
@@ -85,7 +82,6 @@ pub enum RootError {
     Forbidden {
         /// Where the path leads.
         path: PathBuf,
-        /// Why.
         why: String,
     },
     /// A symbolic link to nothing.
@@ -94,7 +90,6 @@ pub enum RootError {
     /// The operating system refused.
     #[error("could not use `{path}`: {source}")]
     Io {
-        /// The file.
         path: PathBuf,
         /// The operating system's reason.
         #[source]

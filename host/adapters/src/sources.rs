@@ -105,7 +105,6 @@ impl Candidate {
 /// A file in a plugin folder that cannot be used, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Problem {
-    /// The file.
     pub(crate) path: PathBuf,
     pub(crate) why: String,
 }

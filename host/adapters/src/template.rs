@@ -255,12 +255,10 @@ pub enum Address {
     Tcp {
         /// The host to dial.
         host: &'static str,
-        /// The port.
         port: Blanks,
     },
 }
 
-/// A filled address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilledAddress {
     /// A socket in the file system.

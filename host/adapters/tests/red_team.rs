@@ -1,5 +1,5 @@
 //! Attempts of hostile components: each names the grant that it tries to bypass, gains nothing, and if it is refused,
-//! the refusal names that grant. `lending.rs` has what each interface returns to a well-behaved guest; `hostile.rs` has
+//! the refusal names that grant. `host_functions.rs` has what each interface returns to a well-behaved guest; `hostile.rs` has
 //! faults that hurt only the guest itself.
 
 mod common;

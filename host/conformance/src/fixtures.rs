@@ -44,7 +44,6 @@ pub enum FixturesError {
     /// A file or folder cannot be read.
     #[error("could not read `{path}`")]
     Unreadable {
-        /// The path.
         path: PathBuf,
         /// The operating system's reason.
         #[source]
@@ -53,7 +52,6 @@ pub enum FixturesError {
     /// A file is not of the format.
     #[error("`{path}` is not a fixture: {why}")]
     Malformed {
-        /// The path.
         path: PathBuf,
         /// Why, with line and column if they are known.
         why: String,

@@ -1,4 +1,5 @@
-//! The interfaces that only some adapters export, listed in [`abilities`]. `runner` and `driver` have files of their own.
+//! The interfaces that only some adapters export and that are tried by calling them, listed in [`abilities`]. `runner` and
+//! `driver` have files of their own; `evidence` is tried with the hooks whose mail it judges.
 
 use std::io;
 

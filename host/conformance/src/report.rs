@@ -47,7 +47,6 @@ pub enum Verdict {
     Absent,
 }
 
-/// One check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
     /// A fixture's name, or what was checked.

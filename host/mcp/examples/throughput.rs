@@ -48,7 +48,7 @@ use tokio_util::sync::CancellationToken;
 const TURNS: usize = 7;
 /// Calls of one turn, over all its agents.
 const CALLS: usize = 960;
-/// Number of agents in a crowd.
+/// Number of agents that call at once.
 const CROWD: usize = 32;
 /// Budget: how many times as long as a bare append and sync `send_message` may take. See docs/adr/0006.
 const MOST: f64 = 2.0;
@@ -78,7 +78,7 @@ async fn main() -> Result<ExitCode, Failure> {
             "send" => (relay, Work::Sends),
             other => return Err(format!("`{other}` is none of `null`, `append` and `send`").into()),
         };
-        let mut callers = crowd(address, agents.parse()?, work).await?;
+        let mut callers = connected(address, agents.parse()?, work).await?;
         for _ in 0..TURNS {
             let (elapsed, processor) = turn(&mut callers, CALLS).await?;
             println!("{:.0} calls/s, {:.0} µs of the processor each", per_second(elapsed), per_call(processor));
@@ -88,9 +88,9 @@ async fn main() -> Result<ExitCode, Failure> {
     }
     let mut met = true;
     for agents in [1, CROWD] {
-        let mut null = crowd(bare, agents, Work::Nothing).await?;
-        let mut floor = crowd(bare, agents, Work::Appends).await?;
-        let mut send = crowd(relay, agents, Work::Sends).await?;
+        let mut null = connected(bare, agents, Work::Nothing).await?;
+        let mut floor = connected(bare, agents, Work::Appends).await?;
+        let mut send = connected(relay, agents, Work::Sends).await?;
         // A first turn without timing, so that no server pays for being first.
         for callers in [&mut null, &mut floor, &mut send] {
             turn(callers, CALLS / 4).await?;
@@ -218,7 +218,7 @@ struct Bare {
     disk: Arc<Disk>,
 }
 
-/// Append-only files, one for each agent of a crowd.
+/// Append-only files, one for each agent.
 struct Disk {
     files: Vec<File>,
     durability: Durability,
@@ -282,7 +282,7 @@ async fn serve_bare(bare: Bare, stop: CancellationToken) -> Result<SocketAddr, F
     Ok(address)
 }
 
-/// The call that the agents of a crowd make.
+/// The call that the agents make.
 #[derive(Clone, Copy)]
 enum Work {
     Nothing,
@@ -300,7 +300,7 @@ struct Principal {
 }
 
 /// Agents, each of which sends to the next.
-async fn crowd(address: SocketAddr, agents: usize, work: Work) -> Result<Vec<Principal>, Failure> {
+async fn connected(address: SocketAddr, agents: usize, work: Work) -> Result<Vec<Principal>, Failure> {
     let name = |number: usize| format!("agent-{agents}-{}", number % agents);
     let mut callers = Vec::new();
     for number in 0..agents {

@@ -8,7 +8,7 @@ use mesh::sessions::Principal;
 
 use crate::run_host::RunRefusal;
 
-/// What came of a wish for an agent.
+/// What came of asking for an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpawnAnswer {
     /// It is here.
@@ -30,7 +30,7 @@ pub enum SpawnAnswer {
     },
 }
 
-/// What came of the wish to dismiss one.
+/// What came of asking to dismiss one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReleaseAnswer {
     /// It has ended, with its summary if one was asked for and came.

@@ -52,18 +52,12 @@ pub enum Asker {
     /// The user, outside of any harness.
     User,
     /// A session of a harness, with its agent if it has joined.
-    Session {
-        /// The harness.
-        harness: String,
-        /// Its agent.
-        agent: Option<AgentName>,
-    },
+    Session { harness: String, agent: Option<AgentName> },
 }
 
 /// What is to be started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {
-    /// A run.
     Runs,
     /// An agent that is driven.
     Agents,
@@ -101,9 +95,7 @@ pub enum NotAllowed {
     /// The user has not allowed it.
     #[error("the user has not allowed `{agent}` to start {}", starts.of(harness))]
     NotAtAll {
-        /// What.
         starts: Starts,
-        /// The agent.
         agent: AgentName,
         /// The harness that was to run.
         harness: String,
@@ -111,11 +103,8 @@ pub enum NotAllowed {
     /// The user has allowed less.
     #[error("the user lets `{agent}` start {} with the reach `{}` at most", starts.of(harness), most.as_str())]
     TooFar {
-        /// What.
         starts: Starts,
-        /// The agent.
         agent: AgentName,
-        /// The harness.
         harness: String,
         /// What is allowed.
         most: Reach,
@@ -123,11 +112,8 @@ pub enum NotAllowed {
     /// The budget of the day is spent.
     #[error("`{agent}` has started {spent} {} within a day, and may start {budget}", starts.of(harness))]
     Spent {
-        /// What.
         starts: Starts,
-        /// The agent.
         agent: AgentName,
-        /// The harness.
         harness: String,
         /// How many it has started.
         spent: usize,

@@ -14,7 +14,6 @@ use crate::turns::short;
 /// One audited call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audited {
-    /// The tool.
     pub tool: String,
     /// Who called it.
     pub by: Option<AgentName>,

@@ -131,7 +131,6 @@ impl RecordKind {
 /// How much of each kind was deleted, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// The amounts.
     pub amounts: BTreeMap<RecordKind, Amount>,
     /// What a dry run would delete of logs: the files of segments, or on servers the logs whose beginning would go.
     pub segments: Vec<String>,

@@ -367,14 +367,14 @@ impl Harness for FakeHarness {
         shows
     }
 
-    async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError> {
+    async fn hook(&self, call: &HookCall, hook_host: &mut dyn HookHost) -> Result<Reply, HarnessError> {
         let payload: serde_json::Value =
             serde_json::from_str(&call.payload).map_err(|error| HarnessError::Failed(error.to_string()))?;
         let field = |name: &str| payload[name].as_str().map(str::to_owned);
         let (Some(id), Some(did)) = (field("session"), field("did")) else {
             return Err(HarnessError::Failed("the payload has another shape".to_owned()));
         };
-        let findings: Findings = desk.look_up(read(&id, &did, payload["pid"].as_u64())).await;
+        let findings: Findings = hook_host.look_up(read(&id, &did, payload["pid"].as_u64())).await;
         Ok(Reply {
             shows_mail: findings.mail.is_some(),
             stdout: findings.mail.map(|mail| mail.text).or(findings.refusal),

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 pub struct Space {
     /// The installed system, which outlives a boot; zero if it has no id, as in most containers.
     pub system: u64,
-    /// The boot.
     pub boot: u64,
     /// The PID namespace. A later one may get the same number, but not while a process of this one lives.
     pub namespace: u64,

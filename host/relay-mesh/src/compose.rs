@@ -15,6 +15,7 @@ use store_nats::{NatsAuth, NatsOptions, NatsStore};
 
 use crate::config::{AllowedCommands, Durable, NatsValues, Servers, Shared};
 use crate::context::Context;
+use crate::data_format;
 use crate::errors::{Explain, store::OTHER_FOLDER};
 use crate::exit::Exit;
 use crate::git_checkout;
@@ -65,6 +66,9 @@ pub(crate) enum OpenError {
     /// What one user writes there, the other cannot read.
     #[error("`{}` belongs to user {owner}, and this runs as user {us}", dir.display())]
     OthersFolder { dir: PathBuf, owner: u32, us: u32 },
+    /// To write there would be to damage what a later version has written.
+    #[error("the data folder `{}` is of a later version: its format is `{format}`, and this one knows {}", dir.display(), data_format::KNOWN)]
+    LaterVersion { dir: PathBuf, format: String },
     #[error(transparent)]
     Machine(#[from] MachineError),
     #[error("the system does not tell where this program lies")]
@@ -100,6 +104,10 @@ impl Explain for OpenError {
                  or in a container as that user (`--user {owner}`); RELAY_DIR may name a folder of root's own"
             )),
             OpenError::OthersFolder { .. } => Some(OTHER_FOLDER.to_owned()),
+            OpenError::LaterVersion { .. } => Some(
+                "nothing was changed: use the newer relay-mesh that wrote it (`relay-mesh version` says which one this is)"
+                    .to_owned(),
+            ),
             OpenError::Machine(_) => Some(OTHER_FOLDER.to_owned()),
             OpenError::Itself(_) => Some("start it anew: its file may have been deleted".to_owned()),
             OpenError::Secret { .. } => Some("name a file that you can read, in `[nats]` of your settings".to_owned()),
@@ -140,7 +148,7 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
     processes::note_groups_in(dir.join(PROGRAMS));
     let machine = Arc::new(ThisMachine::named_in(&dir)?);
     // One folder holds the installed adapters and the permissions that the user gave them: see docs/adr/0007.
-    let shelf = Arc::new(InstalledAdapters::new(settings.dir.value.join(PLUGINS)));
+    let installed = Arc::new(InstalledAdapters::new(settings.dir.value.join(PLUGINS)));
     let adapters = Arc::new(Adapters::new(adapters::Settings {
         store: Arc::clone(&store),
         machine: Arc::clone(&machine) as Arc<dyn mesh::ports::machine::Machine>,
@@ -149,10 +157,10 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
         compiler: compiler(Attempt::InUse)?,
         installs: settings.dir.value.join("installs"),
         rates: Some(settings.dir.value.join("rates")),
-        installed: Some(Arc::clone(&shelf)),
+        installed: Some(Arc::clone(&installed)),
         plugin_folders: settings.plugins.value.clone(),
         surroundings: surroundings(context, client),
-        consents: shelf,
+        consents: installed,
         host_functions: adapters::host_functions::Settings::default(),
     }));
     let servers = match &settings.shared.value {
@@ -197,6 +205,9 @@ pub(crate) fn open_folder(dir: &Path, options: FilesOptions) -> Result<FilesStor
     }
     if is_shared_and_not_ours(dir) {
         return Err(OpenError::NotOurs { dir: dir.to_owned() });
+    }
+    if let Some(format) = data_format::unknown(dir) {
+        return Err(OpenError::LaterVersion { dir: dir.to_owned(), format });
     }
     FilesStore::open(dir, options).map_err(|source| OpenError::Store { dir: dir.to_owned(), source })
 }
@@ -276,7 +287,7 @@ fn nats_options(servers: &Servers, values: &NatsValues, machine: &ThisMachine) -
         client_certificate,
         domain: values.domain.clone(),
         prefix: values.prefix.clone().unwrap_or(usual.prefix),
-        host: machine.name().to_owned(),
+        machine: machine.name().to_owned(),
         replicas: values.replicas.unwrap_or(usual.replicas),
         kept_for: usual.kept_for,
         timeout: usual.timeout,

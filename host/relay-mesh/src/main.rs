@@ -11,6 +11,7 @@ mod commands;
 mod compose;
 mod config;
 mod context;
+mod data_format;
 mod driven;
 mod duration;
 mod environment;

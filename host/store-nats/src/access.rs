@@ -22,7 +22,7 @@ pub struct Access {
 
 impl NatsOptions {
     /// The permissions that a machine of this mesh needs.
-    pub fn access_of(&self, host: &str) -> Access {
+    pub fn access_of(&self, machine: &str) -> Access {
         let domain = self.prefix.to_ascii_lowercase();
         let map = format!("KV_{}", self.map_bucket());
         let ask = |request: &str, stream: &str| {
@@ -31,7 +31,8 @@ impl NatsOptions {
         };
         let asks =
             ["INFO", "MSG.GET"].iter().flat_map(|request| [ask(request, &self.log_stream()), ask(request, &map)]);
-        let (logs, values) = (subjects::logs_of_host(self, host), subjects::values_of_host(&self.map_bucket(), host));
+        let (logs, values) =
+            (subjects::logs_of_machine(self, machine), subjects::values_of_machine(&self.map_bucket(), machine));
         let values_from_there = subjects::within_domain(&domain, &values);
         Access {
             writes: vec![(logs.clone(), logs), (values, values_from_there)],

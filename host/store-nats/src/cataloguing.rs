@@ -48,12 +48,12 @@ pub(crate) async fn place_of(connection: &Connection, log: &Key) -> Result<Optio
     if direct::answers(connection, &stream).await == Answers::Nobody {
         return Ok(None);
     }
-    let own = &connection.options.host;
+    let own = &connection.options.machine;
     let writers = writers_of(connection, log).await?;
     let writer = match (&writers, ownership::home_of(connection, log)) {
         (LogWriters::Nobodys, _) => None,
-        (LogWriters::OfHost(host), _) => Some(host.clone()),
-        (LogWriters::Everybodys, Some(home)) => ownership::host_of(connection, &home).await?,
+        (LogWriters::OfMachine(machine), _) => Some(machine.clone()),
+        (LogWriters::Everybodys, Some(home)) => ownership::machine_of(connection, &home).await?,
         (LogWriters::Everybodys, None) if connection.homes.is_some() => Some(own.clone()),
         (LogWriters::Everybodys, None) => Some(EVERYBODY.to_owned()),
     };

@@ -60,8 +60,8 @@ impl NewestMessages {
     /// The values, each with its key, the machine that wrote it and its sequence.
     fn values(&self) -> impl Iterator<Item = (&Key, &str, u64, &[u8])> {
         self.messages.values().filter_map(|known| {
-            let (host, key) = known.at.as_ref()?;
-            Some((key, host.as_str(), known.sequence, known.bytes.as_deref()?))
+            let (machine, key) = known.at.as_ref()?;
+            Some((key, machine.as_str(), known.sequence, known.bytes.as_deref()?))
         })
     }
 }
@@ -178,9 +178,9 @@ async fn appends(connection: &Connection, prefix: &Key, leaf: Leaf<'_>) -> Resul
     let asked = again_if_late(|| stream.info_with_subjects(subject.as_str())).await;
     let mut there = asked.map_err(|error| told(error.into()))?;
     while let Some((subject, count)) = there.try_next().await.map_err(|error| told(error.into()))? {
-        let host = subjects::host_of_entry(&connection.options, &subject).map(str::to_owned);
-        if let Some((host, log)) = host.zip(subjects::log_of(&connection.options, &subject)) {
-            appends.entry(log).or_default().push((host, count as u64));
+        let machine = subjects::machine_of_entry(&connection.options, &subject).map(str::to_owned);
+        if let Some((machine, log)) = machine.zip(subjects::log_of(&connection.options, &subject)) {
+            appends.entry(log).or_default().push((machine, count as u64));
         }
     }
     Ok(appends)
@@ -243,21 +243,21 @@ impl Glance<'_> {
         connection: &Connection,
         newest: &'a NewestMessages,
     ) -> impl Iterator<Item = (&'a Key, Versioned)> {
-        newest.values().filter_map(|(key, host, sequence, bytes)| {
+        newest.values().filter_map(|(key, machine, sequence, bytes)| {
             let counts = match self.homes {
-                Some(homes) => ownership::home_of(connection, key).is_some_and(|home| is_of(homes, &home, host)),
-                None => host == values::EVERYBODY,
+                Some(homes) => ownership::home_of(connection, key).is_some_and(|home| is_of(homes, &home, machine)),
+                None => machine == values::EVERYBODY,
             };
             counts.then(|| (key, Versioned { revision: Revision(sequence), bytes: bytes.to_vec() }))
         })
     }
 
     /// Number of appends in a log that count, or may count.
-    fn appends(&self, connection: &Connection, log: &Key, by_host: &[(String, u64)]) -> u64 {
+    fn appends(&self, connection: &Connection, log: &Key, by_machine: &[(String, u64)]) -> u64 {
         let open = connection.homes.as_ref().is_none_or(|rule| rule.is_open(log));
         let home = self.homes.and_then(|homes| Some((homes, ownership::home_of(connection, log)?)));
-        let counts = |host: &str| open || home.as_ref().is_none_or(|(homes, home)| is_of(homes, home, host));
-        by_host.iter().filter(|(host, _)| counts(host)).map(|(_, count)| count).sum()
+        let counts = |machine: &str| open || home.as_ref().is_none_or(|(homes, home)| is_of(homes, home, machine));
+        by_machine.iter().filter(|(machine, _)| counts(machine)).map(|(_, count)| count).sum()
     }
 
     /// The key right below the prefix that a value of this name belongs to.
@@ -268,6 +268,6 @@ impl Glance<'_> {
     }
 }
 
-fn is_of(homes: &BTreeMap<Key, Arc<Ownership>>, home: &Key, host: &str) -> bool {
-    homes.get(home).is_some_and(|having| having.host == host)
+fn is_of(homes: &BTreeMap<Key, Arc<Ownership>>, home: &Key, machine: &str) -> bool {
+    homes.get(home).is_some_and(|having| having.machine == machine)
 }

@@ -308,7 +308,7 @@ impl Connection {
                     }
                 }
             })
-            .name(format!("relay-mesh on {}", options.host))
+            .name(format!("relay-mesh on {}", options.machine))
             // A cut cable shows only after two pings without an answer.
             .ping_interval(options.timeout / 2)
             .connection_timeout(options.timeout)

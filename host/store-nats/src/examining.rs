@@ -35,7 +35,6 @@ pub enum ServerCheck {
     Stream(StreamReport),
     /// A stream is missing and could not be created, or belongs to another program.
     NoStream {
-        /// Its name.
         name: String,
         /// Why it cannot be used.
         error: StoreError,
@@ -54,7 +53,6 @@ pub enum ServerCheck {
 /// A stream and how full it is.
 #[derive(Clone, Debug)]
 pub struct StreamReport {
-    /// Its name.
     pub name: String,
     /// How many messages it has.
     pub messages: u64,
@@ -132,7 +130,7 @@ impl StreamReport {
 
 /// Writes an entry and a value, reads them back and removes them. Returns the server's time.
 async fn keep(connection: &Connection, nonce: &str) -> Result<u64, StoreError> {
-    let name = format!("_doctor/{}", connection.options.host);
+    let name = format!("_doctor/{}", connection.options.machine);
     let key: Key =
         name.parse().map_err(|error: store::InvalidKey| StoreError::Damaged { what: name, why: error.to_string() })?;
     let entry = format!("{{\"doctor\":\"{nonce}\"}}").into_bytes();

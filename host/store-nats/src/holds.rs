@@ -31,7 +31,7 @@ async fn renew(connection: &Connection, subject: &str, after: u64) -> Result<u64
         connection.jetstream().await.map_err(|error| PublishError::with_source(PublishErrorKind::BrokenPipe, error))?;
     let mut headers = HeaderMap::new();
     headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, after.to_string().as_str());
-    let body = connection.options.host.clone().into_bytes();
+    let body = connection.options.machine.clone().into_bytes();
     let subject = connection.options.way_to(subject);
     let asked = async { jetstream.publish_with_headers(subject.clone(), headers, body.into()).await?.await };
     let answered = connection.unless_refused(&subject, asked).await.unwrap_or_else(|why| Err(refused(why)));
@@ -42,15 +42,15 @@ async fn renew(connection: &Connection, subject: &str, after: u64) -> Result<u64
 struct NatsHold {
     key: Key,
     /// Releases the key once `stop` is dropped.
-    keeper: Option<JoinHandle<()>>,
+    renewal: Option<JoinHandle<()>>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
 }
 
 impl NatsHold {
     fn new(connection: &Arc<Connection>, key: &Key, subject: String, sequence: u64) -> NatsHold {
         let (stop, stopped) = tokio::sync::oneshot::channel();
-        let keeper = tokio::spawn(keep(Arc::clone(connection), key.clone(), subject, sequence, stopped));
-        NatsHold { key: key.clone(), keeper: Some(keeper), stop: Some(stop) }
+        let renewal = tokio::spawn(keep(Arc::clone(connection), key.clone(), subject, sequence, stopped));
+        NatsHold { key: key.clone(), renewal: Some(renewal), stop: Some(stop) }
     }
 }
 
@@ -64,7 +64,7 @@ impl Drop for NatsHold {
     fn drop(&mut self) {
         drop(self.stop.take());
         // Detached: the task releases the key on its own.
-        drop(self.keeper.take());
+        drop(self.renewal.take());
     }
 }
 

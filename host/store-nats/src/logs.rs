@@ -36,7 +36,7 @@ pub(crate) async fn append(
             (Expect::Any | Expect::End(_), end) => Ok(end),
         };
     }
-    if let LogWriters::OfHost(_) | LogWriters::Nobodys = writers_of(connection, log).await?
+    if let LogWriters::OfMachine(_) | LogWriters::Nobodys = writers_of(connection, log).await?
         && let Some(home) = ownership::home_of(connection, log)
     {
         ownership::ours(connection, &home).await?;
@@ -61,7 +61,7 @@ pub(crate) async fn append(
     // Its home may have been moved while this machine was away: then only the new machine may append.
     if let Some(home) = ownership::home_of(connection, log) {
         ownership::forget(connection, &home);
-        if let LogWriters::OfHost(_) = writers_of(connection, log).await? {
+        if let LogWriters::OfMachine(_) = writers_of(connection, log).await? {
             ownership::ours(connection, &home).await?;
         }
     }
@@ -88,7 +88,7 @@ async fn publish(
         let filter = writers_of(connection, log).await?.filter(connection, log);
         headers.insert(EXPECTED_SUBJECT, filter.as_str());
     }
-    let subject = subjects::of_log(options, &options.host, log);
+    let subject = subjects::of_log(options, &options.machine, log);
     send(connection, &stream, subject, headers, body, ("could not append to", log)).await
 }
 
@@ -207,7 +207,7 @@ fn floor_key(log: &Key) -> Key {
 /// The machines whose messages of a log count.
 pub(crate) enum LogWriters {
     /// One machine.
-    OfHost(String),
+    OfMachine(String),
     /// All machines.
     Everybodys,
     /// No machine: the log is in a home that has no owner.
@@ -218,8 +218,8 @@ impl LogWriters {
     /// The subjects that count.
     pub(crate) fn filter(&self, connection: &Connection, log: &Key) -> String {
         match self {
-            LogWriters::OfHost(host) => subjects::of_log(&connection.options, host, log),
-            LogWriters::Nobodys => subjects::of_log(&connection.options, &connection.options.host, log),
+            LogWriters::OfMachine(machine) => subjects::of_log(&connection.options, machine, log),
+            LogWriters::Nobodys => subjects::of_log(&connection.options, &connection.options.machine, log),
             LogWriters::Everybodys => subjects::any_of_log(&connection.options, log),
         }
     }
@@ -230,7 +230,9 @@ pub(crate) async fn writers_of(connection: &Connection, log: &Key) -> Result<Log
         return Ok(LogWriters::Everybodys);
     }
     match ownership::home_of(connection, log) {
-        Some(home) => Ok(ownership::host_of(connection, &home).await?.map_or(LogWriters::Nobodys, LogWriters::OfHost)),
+        Some(home) => {
+            Ok(ownership::machine_of(connection, &home).await?.map_or(LogWriters::Nobodys, LogWriters::OfMachine))
+        }
         None => Ok(LogWriters::Everybodys),
     }
 }

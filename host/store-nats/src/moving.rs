@@ -31,23 +31,23 @@ const AT_ONCE: usize = 256 * 1024;
 pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> Result<Option<Moved>, StoreError> {
     ownership::forget(connection, moving.home);
     let Some(now) = ownership::having(connection, moving.home).await? else { return Ok(None) };
-    let own = &connection.options.host;
+    let own = &connection.options.machine;
     let broke_off = now.before.last().filter(|former| former.until.is_none());
-    let old = match (&now.host == own, broke_off) {
+    let old = match (&now.machine == own, broke_off) {
         (true, None) => return Ok(Some(Moved::default())),
-        (true, Some(former)) => former.host.clone(),
-        (false, _) => now.host.clone(),
+        (true, Some(former)) => former.machine.clone(),
+        (false, _) => now.machine.clone(),
     };
     let mut moved = Moved { from: Some(old.clone()), ..Moved::default() };
     let revision = ownership::moved(connection, moving.home).await?.map_or(0, |(revision, _)| revision);
     // Writes the current owner again: a login that may not write this may not move the home.
     let mut revision = say(connection, moving.home, &now, revision).await?;
-    if &now.host != own {
+    if &now.machine != own {
         take_values(connection, moving, &old, &mut moved).await?;
         take_logs(connection, moving, &old, &mut moved).await?;
         let mut before = now.before.clone();
-        before.push(FormerOwner { host: old.clone(), until: None });
-        let next = Ownership { host: own.clone(), before };
+        before.push(FormerOwner { machine: old.clone(), until: None });
+        let next = Ownership { machine: own.clone(), before };
         revision = say(connection, moving.home, &next, revision).await?;
     }
     ownership::forget(connection, moving.home);
@@ -124,7 +124,7 @@ async fn take_values(
             let Some(value) = values::newest(connection, &subject, &key).await?.filter(values::is_value) else {
                 continue;
             };
-            let own = subjects::of_value(&bucket, &connection.options.host, &key);
+            let own = subjects::of_value(&bucket, &connection.options.machine, &key);
             let after = values::newest(connection, &own, &key).await?.map_or(0, |message| message.sequence);
             let put = values::put(connection, &own, &key, &own, after, Some(&value.payload)).await?;
             put.ok_or_else(|| raced(moving.home))?;
@@ -152,7 +152,7 @@ async fn take_logs(
         if connection.homes.as_ref().is_some_and(|rule| rule.is_open(&log)) {
             continue;
         }
-        let own = subjects::of_log(options, &options.host, &log);
+        let own = subjects::of_log(options, &options.machine, &log);
         let mut have: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         for entry in entries(connection, &own, &log).await? {
             *have.entry(entry).or_default() += 1;

@@ -22,7 +22,7 @@ pub struct NatsOptions {
     /// The prefix of all streams and subjects: two meshes may share a server.
     pub prefix: String,
     /// This machine's name, which subjects contain to tell who wrote.
-    pub host: String,
+    pub machine: String,
     /// The number of replicas of the streams that we create.
     pub replicas: usize,
     /// How long messages are kept in the streams that we create.
@@ -41,12 +41,9 @@ pub enum NatsAuth {
     Nobody,
     /// A user and a password.
     Password {
-        /// The user.
         user: String,
-        /// The password.
         password: String,
     },
-    /// A token.
     Token(String),
     /// The seed of an NKey.
     NKey(String),
@@ -76,7 +73,7 @@ impl Default for NatsOptions {
             client_certificate: None,
             domain: None,
             prefix: "RELAY".to_owned(),
-            host: "local".to_owned(),
+            machine: "local".to_owned(),
             replicas: 1,
             kept_for: Duration::from_secs(7 * 24 * 3_600),
             timeout: Duration::from_secs(5),
@@ -93,7 +90,7 @@ pub struct InvalidName(pub String);
 impl NatsOptions {
     /// Checks the names that become part of subjects and of stream names.
     pub fn check(&self) -> Result<(), InvalidName> {
-        for name in [&self.prefix, &self.host] {
+        for name in [&self.prefix, &self.machine] {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
             // Names that begin with `_` are the store's own.
             if !name.starts_with(|first: char| first.is_ascii_alphanumeric()) || !name.bytes().all(fits) {
@@ -141,10 +138,10 @@ mod tests {
 
     #[test]
     fn what_becomes_part_of_a_subject_is_checked() {
-        let check = |prefix: &str, host: &str| {
-            NatsOptions { prefix: prefix.to_owned(), host: host.to_owned(), ..NatsOptions::default() }.check()
+        let check = |prefix: &str, machine: &str| {
+            NatsOptions { prefix: prefix.to_owned(), machine: machine.to_owned(), ..NatsOptions::default() }.check()
         };
-        assert_eq!(check("RELAY", "host-1"), Ok(()));
+        assert_eq!(check("RELAY", "machine-1"), Ok(()));
         for bad in ["", "a.b", "a b", "*", ">", "ü", "_moved", "-a"] {
             assert_eq!(check(bad, "h"), Err(InvalidName(bad.to_owned())));
             assert_eq!(check("P", bad), Err(InvalidName(bad.to_owned())));

@@ -39,7 +39,9 @@ pub(crate) struct CachedOwner {
 /// The owner of a home, and the former ones. Also the text that an operator writes for a moved home.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ownership {
-    pub(crate) host: String,
+    // `host` stands in the records of meshes of before 0.1.
+    #[serde(alias = "host")]
+    pub(crate) machine: String,
     /// Former owners, oldest first.
     #[serde(default)]
     pub(crate) before: Vec<FormerOwner>,
@@ -48,7 +50,9 @@ pub(crate) struct Ownership {
 /// A machine that had the home before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FormerOwner {
-    pub(crate) host: String,
+    // `host` stands in the records of meshes of before 0.1.
+    #[serde(alias = "host")]
+    pub(crate) machine: String,
     /// The sequence of the stream of logs up to which its entries count for the home. None while the home is being
     /// moved.
     pub(crate) until: Option<u64>,
@@ -56,9 +60,10 @@ pub(crate) struct FormerOwner {
 
 impl Ownership {
     /// Whether a machine's entries counted for the home when the stream of logs was at a sequence.
-    pub(crate) fn spoke(&self, host: &str, sequence: u64) -> bool {
-        let did = |former: &FormerOwner| former.host == host && former.until.is_none_or(|until| sequence <= until);
-        self.host == host || self.before.iter().any(did)
+    pub(crate) fn spoke(&self, machine: &str, sequence: u64) -> bool {
+        let did =
+            |former: &FormerOwner| former.machine == machine && former.until.is_none_or(|until| sequence <= until);
+        self.machine == machine || self.before.iter().any(did)
     }
 }
 
@@ -72,8 +77,8 @@ pub(crate) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
 }
 
 /// The machine that has a home; none if no machine has claimed it.
-pub(crate) async fn host_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
-    Ok(having(connection, home).await?.map(|having| having.host.clone()))
+pub(crate) async fn machine_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
+    Ok(having(connection, home).await?.map(|having| having.machine.clone()))
 }
 
 /// The owner of a home and the former ones; none if no machine has claimed it.
@@ -84,7 +89,7 @@ pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option
     let made = *connection.made.borrow();
     let learned = match tokio::try_join!(moved(connection, home), claimed(connection, home))? {
         (Some((_, having)), _) => Some(having),
-        (None, host) => host.map(|host| Ownership { host, before: Vec::new() }),
+        (None, machine) => machine.map(|machine| Ownership { machine, before: Vec::new() }),
     };
     let Some(having) = learned.map(Arc::new) else { return Ok(None) };
     let learned = CachedOwner { having: Arc::clone(&having), at: Instant::now(), made };
@@ -104,18 +109,18 @@ pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
     let mut claims: BTreeMap<Key, Vec<String>> = BTreeMap::new();
     while let Some((subject, _)) = there.try_next().await.map_err(|error| told(error.into()))? {
         let claim = subjects::value_of(&bucket, &subject);
-        let home = claim.and_then(|(host, key)| Some((host, key.as_str().strip_prefix(CLAIMS)?.parse().ok()?)));
-        if let Some((host, home)) = home {
-            claims.entry(home).or_default().push(host);
+        let home = claim.and_then(|(machine, key)| Some((machine, key.as_str().strip_prefix(CLAIMS)?.parse().ok()?)));
+        if let Some((machine, home)) = home {
+            claims.entry(home).or_default().push(machine);
         }
     }
     let at = Instant::now();
     let mut known = connection.known.lock().expect("no holder of this lock panics");
-    for (home, hosts) in claims {
-        if let [host] = hosts.as_slice()
-            && host != OPERATORS
+    for (home, machines) in claims {
+        if let [machine] = machines.as_slice()
+            && machine != OPERATORS
         {
-            let having = Arc::new(Ownership { host: host.clone(), before: Vec::new() });
+            let having = Arc::new(Ownership { machine: machine.clone(), before: Vec::new() });
             known.insert(home, CachedOwner { having, at, made });
         }
     }
@@ -128,12 +133,12 @@ pub(crate) fn tell<'a>(
     told: impl Iterator<Item = (&'a Key, &'a str, u64, &'a [u8])>,
 ) -> Result<BTreeMap<Key, Arc<Ownership>>, StoreError> {
     let mut first: BTreeMap<Key, (u64, Ownership)> = BTreeMap::new();
-    for (claim, host, sequence, text) in told {
+    for (claim, machine, sequence, text) in told {
         let Some(Ok(home)) = claim.as_str().strip_prefix(CLAIMS).map(str::parse::<Key>) else { continue };
-        let (sequence, having) = if host == OPERATORS {
+        let (sequence, having) = if machine == OPERATORS {
             (0, written(&home, text)?)
         } else {
-            (sequence, Ownership { host: host.to_owned(), before: Vec::new() })
+            (sequence, Ownership { machine: machine.to_owned(), before: Vec::new() })
         };
         match first.get(&home) {
             Some((before, _)) if *before < sequence => {}
@@ -177,10 +182,10 @@ async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, 
     let mut from = 1;
     while let Some(claim) = values::first(connection, &lease_of(home), from).await? {
         if values::is_value(&claim)
-            && let Some(host) = host_in(connection, &claim)
-            && host != OPERATORS
+            && let Some(machine) = machine_in(connection, &claim)
+            && machine != OPERATORS
         {
-            return Ok(Some(host));
+            return Ok(Some(machine));
         }
         from = claim.sequence + 1;
     }
@@ -190,8 +195,8 @@ async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, 
 /// The machine that has a home. Claims it for this machine if no machine has it.
 pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String, StoreError> {
     loop {
-        if let Some(host) = host_of(connection, home).await? {
-            return Ok(host);
+        if let Some(machine) = machine_of(connection, home).await? {
+            return Ok(machine);
         }
         values::claim(connection, &lease_of(home)).await?;
     }
@@ -199,13 +204,17 @@ pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String
 
 /// Refuses a write in another machine's home. Claims the home if no machine has it.
 pub(crate) async fn ours(connection: &Connection, home: &Key) -> Result<(), StoreError> {
-    let host = settle(connection, home).await?;
-    if host == connection.options.host { Ok(()) } else { Err(StoreError::Elsewhere { what: home.to_string(), host }) }
+    let machine = settle(connection, home).await?;
+    if machine == connection.options.machine {
+        Ok(())
+    } else {
+        Err(StoreError::Elsewhere { what: home.to_string(), machine })
+    }
 }
 
 /// The machine that wrote a value.
-pub(crate) fn host_in(connection: &Connection, message: &StreamMessage) -> Option<String> {
-    subjects::value_of(&connection.options.map_bucket(), &message.subject).map(|(host, _)| host)
+pub(crate) fn machine_in(connection: &Connection, message: &StreamMessage) -> Option<String> {
+    subjects::value_of(&connection.options.map_bucket(), &message.subject).map(|(machine, _)| machine)
 }
 
 /// The key that records the owner of a home.
@@ -226,9 +235,10 @@ mod tests {
 
     #[test]
     fn a_host_speaks_for_a_home_until_it_was_moved() {
-        let former = |host: &str, until| FormerOwner { host: host.to_owned(), until };
-        let having = Ownership { host: "new".to_owned(), before: vec![former("first", Some(10)), former("old", None)] };
-        for (host, sequence, spoke) in [
+        let former = |machine: &str, until| FormerOwner { machine: machine.to_owned(), until };
+        let having =
+            Ownership { machine: "new".to_owned(), before: vec![former("first", Some(10)), former("old", None)] };
+        for (machine, sequence, spoke) in [
             ("new", 1, true),
             ("new", 99, true),
             ("first", 10, true),
@@ -236,7 +246,7 @@ mod tests {
             ("old", 99, true),
             ("another", 1, false),
         ] {
-            assert_eq!(having.spoke(host, sequence), spoke, "{host} at {sequence}");
+            assert_eq!(having.spoke(machine, sequence), spoke, "{machine} at {sequence}");
         }
     }
 }

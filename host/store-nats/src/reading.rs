@@ -304,8 +304,8 @@ async fn may_speak(
     let Some(rule) = connection.homes.as_ref().filter(|rule| rule.is_open(log)) else { return Ok(true) };
     let Some(home) = rule.speaker(log, entry) else { return Ok(true) };
     let having = ownership::having(connection, &home).await?;
-    let host = subjects::host_of_entry(&connection.options, &message.subject);
-    Ok(having.zip(host).is_some_and(|(having, host)| having.spoke(host, message.sequence)))
+    let machine = subjects::machine_of_entry(&connection.options, &message.subject);
+    Ok(having.zip(machine).is_some_and(|(having, machine)| having.spoke(machine, message.sequence)))
 }
 
 #[cfg(test)]

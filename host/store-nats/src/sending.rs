@@ -72,9 +72,9 @@ pub(crate) async fn send(
                 };
                 if overheard == OVERHEARD {
                     // The stream exists, but does not listen at the subject where this machine writes.
-                    let host = &connection.options.host;
+                    let machine = &connection.options.machine;
                     let why = format!(
-                        "no stream takes what `{host}` writes: this login is another machine's, or may write nothing"
+                        "no stream takes what `{machine}` writes: this login is another machine's, or may write nothing"
                     );
                     return Err(StoreError::server(doing, key, ServerTrouble::Denied, why));
                 }

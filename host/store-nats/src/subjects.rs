@@ -66,11 +66,11 @@ fn key(tokens: &str) -> Option<Key> {
 }
 
 /// The subject at which a machine writes a log.
-pub(crate) fn of_log(options: &NatsOptions, host: &str, log: &Key) -> String {
+pub(crate) fn of_log(options: &NatsOptions, machine: &str, log: &Key) -> String {
     let mut text = root(options);
-    text.reserve(host.len() + log.as_str().len() + 16);
+    text.reserve(machine.len() + log.as_str().len() + 16);
     text.push('.');
-    text.push_str(host);
+    text.push_str(machine);
     text.push('.');
     push_tokens(&mut text, log);
     text
@@ -99,13 +99,13 @@ pub(crate) fn all_logs(options: &NatsOptions) -> String {
 }
 
 /// Every log as one machine writes it.
-pub(crate) fn logs_of_host(options: &NatsOptions, host: &str) -> String {
-    format!("{}.{host}.>", root(options))
+pub(crate) fn logs_of_machine(options: &NatsOptions, machine: &str) -> String {
+    format!("{}.{machine}.>", root(options))
 }
 
 /// Every value as one machine writes it.
-pub(crate) fn values_of_host(bucket: &str, host: &str) -> String {
-    format!("$KV.{bucket}.{host}.>")
+pub(crate) fn values_of_machine(bucket: &str, machine: &str) -> String {
+    format!("$KV.{bucket}.{machine}.>")
 }
 
 /// A log and those under it.
@@ -115,14 +115,14 @@ pub(crate) fn logs_under(options: &NatsOptions, key: &Key) -> [String; 2] {
 }
 
 /// The machine that wrote an entry.
-pub(crate) fn host_of_entry<'a>(options: &NatsOptions, subject: &'a str) -> Option<&'a str> {
+pub(crate) fn machine_of_entry<'a>(options: &NatsOptions, subject: &'a str) -> Option<&'a str> {
     let rest = subject.strip_prefix(&root(options))?.strip_prefix('.')?;
-    rest.split_once('.').map(|(host, _)| host)
+    rest.split_once('.').map(|(machine, _)| machine)
 }
 
 /// The subject at which a machine writes a value.
-pub(crate) fn of_value(bucket: &str, host: &str, key: &Key) -> String {
-    format!("$KV.{bucket}.{host}.{}", tokens(key))
+pub(crate) fn of_value(bucket: &str, machine: &str, key: &Key) -> String {
+    format!("$KV.{bucket}.{machine}.{}", tokens(key))
 }
 
 /// Values under a key and the one at it, by any machine.
@@ -149,19 +149,19 @@ pub(crate) fn logs_called(options: &NatsOptions, below: &Key, leaf: &str) -> Str
 /// The machine and the key of a bucket's subject.
 pub(crate) fn value_of(bucket: &str, subject: &str) -> Option<(String, Key)> {
     let rest = subject.strip_prefix("$KV.")?.strip_prefix(bucket)?.strip_prefix('.')?;
-    let (host, tokens) = rest.split_once('.')?;
-    Some((host.to_owned(), key(tokens)?))
+    let (machine, tokens) = rest.split_once('.')?;
+    Some((machine.to_owned(), key(tokens)?))
 }
 
 /// One machine's values of a home, and the floors of its logs.
-pub(crate) fn values_of_home(bucket: &str, host: &str, home: &Key) -> [String; 2] {
+pub(crate) fn values_of_home(bucket: &str, machine: &str, home: &Key) -> [String; 2] {
     let at = tokens(home);
-    [format!("$KV.{bucket}.{host}.{at}.>"), format!("$KV.{bucket}.{host}._retired.{at}.>")]
+    [format!("$KV.{bucket}.{machine}.{at}.>"), format!("$KV.{bucket}.{machine}._retired.{at}.>")]
 }
 
 /// The logs of a home as one machine wrote them.
-pub(crate) fn logs_of_home(options: &NatsOptions, host: &str, home: &Key) -> String {
-    format!("{}.>", of_log(options, host, home))
+pub(crate) fn logs_of_home(options: &NatsOptions, machine: &str, home: &Key) -> String {
+    format!("{}.>", of_log(options, machine, home))
 }
 
 /// The log that a machine wrote at a subject.
@@ -232,12 +232,12 @@ mod tests {
 
     #[test]
     fn the_host_stands_in_the_subject_of_whatever_it_writes() {
-        let options = NatsOptions { host: "one".to_owned(), ..NatsOptions::default() };
+        let options = NatsOptions { machine: "one".to_owned(), ..NatsOptions::default() };
         let log: Key = "agents/bob/inbox".parse().expect("a key");
-        assert_eq!(of_log(&options, &options.host, &log), "relay.one.agents.bob.inbox");
+        assert_eq!(of_log(&options, &options.machine, &log), "relay.one.agents.bob.inbox");
         assert_eq!(any_of_log(&options, &log), "relay.*.agents.bob.inbox");
-        assert_eq!(host_of_entry(&options, "relay.one.agents.bob.inbox"), Some("one"));
-        assert_eq!(host_of_entry(&options, "relay-news.one.agents"), None);
+        assert_eq!(machine_of_entry(&options, "relay.one.agents.bob.inbox"), Some("one"));
+        assert_eq!(machine_of_entry(&options, "relay-news.one.agents"), None);
         assert_eq!(
             news_under(&options, &log),
             [

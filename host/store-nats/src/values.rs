@@ -71,7 +71,7 @@ pub(crate) async fn swap(
             (true, _) => after = found.last,
         }
     }
-    let writer = if place == Writers::Shared { EVERYBODY } else { &connection.options.host };
+    let writer = if place == Writers::Shared { EVERYBODY } else { &connection.options.machine };
     let subject = subjects::of_value(&connection.options.map_bucket(), writer, key);
     loop {
         let put = put(connection, &subject, key, &place.filter(connection, key), after, next).await?;
@@ -145,7 +145,7 @@ pub(crate) async fn first(connection: &Connection, key: &Key, from: u64) -> Resu
 pub(crate) async fn claim(connection: &Connection, key: &Key) -> Result<(), StoreError> {
     let bucket = connection.options.map_bucket();
     let everyones = subjects::of_value(&bucket, "*", key);
-    let subject = subjects::of_value(&bucket, &connection.options.host, key);
+    let subject = subjects::of_value(&bucket, &connection.options.machine, key);
     let last = newest(connection, &everyones, key).await?.map_or(0, |message| message.sequence);
     put(connection, &subject, key, &everyones, last, Some(b"{}")).await.map(drop)
 }
@@ -161,7 +161,7 @@ enum Writers {
     /// All machines write at one subject: there is no ownership rule.
     Shared,
     /// One machine.
-    OfHost(String),
+    OfMachine(String),
     /// All machines, each with its part.
     AllParts,
 }
@@ -169,12 +169,12 @@ enum Writers {
 impl Writers {
     /// The subjects that count.
     fn filter(&self, connection: &Connection, key: &Key) -> String {
-        let host = match self {
+        let machine = match self {
             Writers::Shared => EVERYBODY,
             Writers::AllParts => "*",
-            Writers::OfHost(host) => host,
+            Writers::OfMachine(machine) => machine,
         };
-        subjects::of_value(&connection.options.map_bucket(), host, key)
+        subjects::of_value(&connection.options.map_bucket(), machine, key)
     }
 }
 
@@ -192,7 +192,7 @@ impl CurrentValue {
 /// The machines that count at a key. None if it is in a home that has no owner.
 async fn place(connection: &Connection, key: &Key) -> Result<Option<Writers>, StoreError> {
     match ownership::home_of(connection, key) {
-        Some(home) => Ok(ownership::host_of(connection, &home).await?.map(Writers::OfHost)),
+        Some(home) => Ok(ownership::machine_of(connection, &home).await?.map(Writers::OfMachine)),
         None if connection.homes.is_some() => Ok(Some(Writers::AllParts)),
         None => Ok(Some(Writers::Shared)),
     }
@@ -203,16 +203,16 @@ async fn look(connection: &Connection, key: &Key, place: &Writers) -> Result<Cur
     match (place, &connection.homes) {
         (Writers::AllParts, Some(homes)) => {
             let (parts, last) = parts(connection, key).await?;
-            let mut hosts = BTreeMap::new();
+            let mut machines = BTreeMap::new();
             for home in homes.owners_needed(key, &parts) {
-                if let Some(host) = ownership::host_of(connection, &home).await? {
-                    hosts.insert(home, host);
+                if let Some(machine) = ownership::machine_of(connection, &home).await? {
+                    machines.insert(home, machine);
                 }
             }
-            let value = if parts.is_empty() { None } else { homes.merge(key, &parts, &hosts) };
+            let value = if parts.is_empty() { None } else { homes.merge(key, &parts, &machines) };
             Ok(CurrentValue { value, last })
         }
-        (Writers::Shared | Writers::OfHost(_) | Writers::AllParts, _) => {
+        (Writers::Shared | Writers::OfMachine(_) | Writers::AllParts, _) => {
             let newest = newest(connection, &filter, key).await?;
             let last = newest.as_ref().map_or(0, |message| message.sequence);
             Ok(CurrentValue { value: newest.filter(is_value).map(|message| message.payload.to_vec()), last })
@@ -226,11 +226,11 @@ async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), S
     let mut last = 0;
     while let Some(message) = first(connection, key, last + 1).await? {
         last = message.sequence;
-        let Some(host) = ownership::host_in(connection, &message) else { continue };
+        let Some(machine) = ownership::machine_in(connection, &message) else { continue };
         // A bucket that an operator created may keep more than the newest part of each machine.
-        parts.retain(|part| part.host != host);
+        parts.retain(|part| part.machine != machine);
         if is_value(&message) {
-            parts.push(Part { host, bytes: message.payload.to_vec() });
+            parts.push(Part { machine, bytes: message.payload.to_vec() });
         }
     }
     Ok((parts, last))

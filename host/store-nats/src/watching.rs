@@ -131,7 +131,7 @@ async fn follow(
     let name = stream.cached_info().config.name.clone();
     let config = OrderedConfig {
         deliver_subject: client.new_inbox().to_string(),
-        description: Some(format!("relay-mesh on {} watches", connection.options.host)),
+        description: Some(format!("relay-mesh on {} watches", connection.options.machine)),
         filter_subjects: subjects,
         replay_policy: ReplayPolicy::Instant,
         headers_only: true,

@@ -42,19 +42,19 @@ fn log(name: &str) -> Key {
     format!("agents/{name}/inbox").parse().expect("a key")
 }
 
-fn options(server: &NatsServer, prefix: &str, host: &str) -> NatsOptions {
+fn options(server: &NatsServer, prefix: &str, machine: &str) -> NatsOptions {
     NatsOptions {
         servers: vec![server.url()],
         prefix: prefix.to_owned(),
-        host: host.to_owned(),
+        machine: machine.to_owned(),
         timeout: Duration::from_secs(10),
         ..NatsOptions::default()
     }
 }
 
 /// One that makes catalogs, by a rule of this version.
-fn with_catalogs(server: &NatsServer, prefix: &str, host: &str, version: u32) -> NatsStore {
-    NatsStore::with_rules(options(server, prefix, host), None, Arc::new(Rule(version)))
+fn with_catalogs(server: &NatsServer, prefix: &str, machine: &str, version: u32) -> NatsStore {
+    NatsStore::with_rules(options(server, prefix, machine), None, Arc::new(Rule(version)))
 }
 
 fn new_prefix() -> String {

@@ -58,7 +58,7 @@ fn key(text: &str) -> Key {
 }
 
 fn machine(server: &NatsServer, name: &str) -> NatsStore {
-    let options = NatsOptions { servers: vec![server.url()], host: name.to_owned(), ..NatsOptions::default() };
+    let options = NatsOptions { servers: vec![server.url()], machine: name.to_owned(), ..NatsOptions::default() };
     NatsStore::with_rules(options, Some(Arc::new(ByName)), Arc::new(Rule))
 }
 

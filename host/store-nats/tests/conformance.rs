@@ -15,11 +15,11 @@ use store_nats::{NatsOptions, NatsStore};
 fn pair(server: &NatsServer) -> Pair {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let open = |host: &str| {
+    let open = |machine: &str| {
         Arc::new(NatsStore::new(NatsOptions {
             servers: vec![server.url()],
             prefix: format!("T{number}"),
-            host: host.to_owned(),
+            machine: machine.to_owned(),
             ..NatsOptions::default()
         }))
     };
@@ -45,9 +45,9 @@ impl IndexRule for ByNumber {
 fn pair_with_catalogs(server: &NatsServer) -> Pair {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let prefix = format!("C{}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let open = |host: &str| {
-        let (servers, prefix, host) = (vec![server.url()], prefix.clone(), host.to_owned());
-        let options = NatsOptions { servers, prefix, host, ..NatsOptions::default() };
+    let open = |machine: &str| {
+        let (servers, prefix, machine) = (vec![server.url()], prefix.clone(), machine.to_owned());
+        let options = NatsOptions { servers, prefix, machine, ..NatsOptions::default() };
         Arc::new(NatsStore::with_rules(options, None, Arc::new(ByNumber)))
     };
     Pair { one: open("one"), other: open("other") }
@@ -82,9 +82,10 @@ fn pair_on_made_streams(server: &NatsServer, buckets: &serde_json::Value) -> Pai
         all.extend(buckets.as_object().expect("an object").clone());
         make(format!("KV_{prefix}_{bucket}"), config);
     }
-    let open = |host: &str| {
+    let open = |machine: &str| {
         let servers = vec![server.url()];
-        let options = NatsOptions { servers, prefix: prefix.clone(), host: host.to_owned(), ..NatsOptions::default() };
+        let options =
+            NatsOptions { servers, prefix: prefix.clone(), machine: machine.to_owned(), ..NatsOptions::default() };
         Arc::new(NatsStore::new(options))
     };
     Pair { one: open("one"), other: open("other") }

@@ -15,17 +15,17 @@ use store_nats::{NatsOptions, NatsStore};
 use tokio::task::JoinSet;
 
 /// Number of machines that send at once, and of messages of each.
-const HOSTS: u64 = 4;
+const MACHINES: u64 = 4;
 const EACH: u64 = 150;
 
 fn log() -> Key {
     "agents/bob/inbox".parse().expect("a key")
 }
 
-fn open(servers: &[String], replicas: usize, host: &str) -> Arc<dyn Store> {
+fn open(servers: &[String], replicas: usize, machine: &str) -> Arc<dyn Store> {
     Arc::new(NatsStore::new(NatsOptions {
         servers: servers.to_vec(),
-        host: host.to_owned(),
+        machine: machine.to_owned(),
         replicas,
         timeout: Duration::from_secs(2),
         ..NatsOptions::default()
@@ -46,13 +46,13 @@ async fn send_while(servers: &[String], replicas: usize, happens: impl FnOnce() 
     first.append(&log(), &entry(0), Expect::Any, Durability::Synced).await.expect("appended");
     let mut senders = JoinSet::new();
     let (tell, mut half) = tokio::sync::mpsc::channel::<()>(1);
-    for host in 0..HOSTS {
-        let store = open(servers, replicas, &format!("host-{host}"));
+    for machine in 0..MACHINES {
+        let store = open(servers, replicas, &format!("machine-{machine}"));
         let tell = tell.clone();
         senders.spawn(async move {
             let mut acknowledged = Vec::new();
             for index in 0..EACH {
-                let number = 1 + host * EACH + index;
+                let number = 1 + machine * EACH + index;
                 if index == EACH / 3 {
                     // The receiver may be gone; that does not matter here.
                     let _told = tell.try_send(());
@@ -70,7 +70,7 @@ async fn send_while(servers: &[String], replicas: usize, happens: impl FnOnce() 
     while let Some(of_one) = senders.join_next().await {
         acknowledged.extend(of_one.expect("a sender"));
     }
-    Figures { acknowledged, sent: 1 + HOSTS * EACH }
+    Figures { acknowledged, sent: 1 + MACHINES * EACH }
 }
 
 /// Reads everything back and compares.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nats_server::NatsServer;
-use store::conformance::crowd;
+use store::conformance::children;
 use store::{
     AppendError, ChildLeaf, Durability, Expect, Key, Leaf, Ownership, Part, Position, Store, StoreError, SwapError,
 };
@@ -47,10 +47,10 @@ fn key(text: &str) -> Key {
 }
 
 /// A machine of the mesh on a server.
-fn host(server: &NatsServer, name: &str) -> NatsStore {
+fn machine(server: &NatsServer, name: &str) -> NatsStore {
     let options = NatsOptions {
         servers: vec![server.url()],
-        host: name.to_owned(),
+        machine: name.to_owned(),
         timeout: Duration::from_secs(5),
         ..NatsOptions::default()
     };
@@ -71,21 +71,21 @@ async fn read(store: &NatsStore, log: &str) -> (Vec<String>, usize) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_writes_what_is_another_hosts_is_told_so_and_has_written_nothing() {
     let server = NatsServer::start();
-    let (one, other) = (host(&server, "one"), host(&server, "other"));
-    one.swap(&key("agents/bob/meta"), None, Some(b"1"), Durability::Synced).await.expect("his own host");
-    append(&one, "agents/bob/receipts", "1", Expect::Any).await.expect("his own host");
+    let (one, other) = (machine(&server, "one"), machine(&server, "other"));
+    one.swap(&key("agents/bob/meta"), None, Some(b"1"), Durability::Synced).await.expect("his own machine");
+    append(&one, "agents/bob/receipts", "1", Expect::Any).await.expect("his own machine");
 
-    let refused = append(&other, "agents/bob/receipts", "2", Expect::Any).await.expect_err("not his host");
-    assert!(matches!(refused, AppendError::Store(StoreError::Elsewhere { host, .. }) if host == "one"));
+    let refused = append(&other, "agents/bob/receipts", "2", Expect::Any).await.expect_err("not his machine");
+    assert!(matches!(refused, AppendError::Store(StoreError::Elsewhere { machine, .. }) if machine == "one"));
     let refused =
         other.swap(&key("agents/bob/work"), None, Some(b"2"), Durability::Synced).await.expect_err("nor this");
-    assert!(matches!(refused, SwapError::Store(StoreError::Elsewhere { host, .. }) if host == "one"));
+    assert!(matches!(refused, SwapError::Store(StoreError::Elsewhere { machine, .. }) if machine == "one"));
     for store in [&one, &other] {
         assert_eq!(read(store, "agents/bob/receipts").await, (vec!["1".to_owned()], 0));
         assert!(store.get(&key("agents/bob/work")).await.expect("read").is_none());
     }
 
-    other.swap(&key("agents/carol/meta"), None, Some(b"1"), Durability::Synced).await.expect("her own host");
+    other.swap(&key("agents/carol/meta"), None, Some(b"1"), Durability::Synced).await.expect("her own machine");
     append(&other, "agents/bob/inbox", r#"{"from":"carol"}"#, Expect::Any).await.expect("an inbox is open");
     append(&other, "agents/bob/inbox", r#"{"from":"bob"}"#, Expect::Any).await.expect("to all");
     for store in [&one, &other] {
@@ -97,7 +97,7 @@ async fn who_writes_what_is_another_hosts_is_told_so_and_has_written_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_many_agents_that_is_seen_at_a_glance_which_their_own_hosts_wrote() {
     let server = NatsServer::start();
-    let (one, other) = (host(&server, "one"), host(&server, "other"));
+    let (one, other) = (machine(&server, "one"), machine(&server, "other"));
     let put = async |store: &NatsStore, at: &str, text: &str| {
         let revision = store.get(&key(at)).await.expect("read").map(|found| found.revision);
         store.swap(&key(at), revision, Some(text.as_bytes()), Durability::Synced).await.expect("its own");
@@ -118,7 +118,7 @@ async fn of_many_agents_that_is_seen_at_a_glance_which_their_own_hosts_wrote() {
     let glance = async |store: &NatsStore| {
         let beside = [Leaf::Log("inbox"), Leaf::Log("receipts"), Leaf::Value("beat")];
         let text = |value: Vec<u8>| String::from_utf8(value).expect("text");
-        let lines = crowd(store, &key("agents"), "meta", &beside).await.into_iter().map(|(name, value, beside)| {
+        let lines = children(store, &key("agents"), "meta", &beside).await.into_iter().map(|(name, value, beside)| {
             let beside = beside.into_iter().map(|beside| match beside {
                 ChildLeaf::Nothing => "-".to_owned(),
                 ChildLeaf::Appends(count) => count.to_string(),
@@ -139,7 +139,7 @@ async fn of_many_agents_that_is_seen_at_a_glance_which_their_own_hosts_wrote() {
     put(&other, "agents/erin/meta", "6").await;
     let revision = one.get(&key("agents/bob/meta")).await.expect("read").map(|found| found.revision);
     one.swap(&key("agents/bob/meta"), revision, None, Durability::Synced).await.expect("removed");
-    for store in [&one, &other, &host(&server, "third")] {
+    for store in [&one, &other, &machine(&server, "third")] {
         assert_eq!(glance(store).await, ["alice: 4, - - -", "carol: 1, - - -", "dave: 2, - - [5]", "erin: 6, - - -"]);
     }
 }
@@ -147,7 +147,7 @@ async fn of_many_agents_that_is_seen_at_a_glance_which_their_own_hosts_wrote() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_whose_messages_grew_too_old_goes_on_where_it_ended() {
     let server = NatsServer::start();
-    let one = host(&server, "one");
+    let one = machine(&server, "one");
     let log = "agents/bob/receipts";
     let end = append(&one, log, "1", Expect::Any).await.expect("appended");
     let js = async_nats::jetstream::new(async_nats::connect(server.url()).await.expect("connected"));
@@ -161,7 +161,7 @@ async fn a_log_whose_messages_grew_too_old_goes_on_where_it_ended() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_watches_looks_again_after_a_server_came_back() {
     let mut server = NatsServer::start();
-    let one = host(&server, "one");
+    let one = machine(&server, "one");
     append(&one, "agents/bob/inbox", "1", Expect::Any).await.expect("appended");
     let mut watch = one.watch(&[key("agents/bob/inbox")]).await.expect("watched");
     // Changes while the server was down are not announced afterwards: the reconnect itself must wake the watch.

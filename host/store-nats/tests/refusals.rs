@@ -29,7 +29,7 @@ async fn check(may: &str, ask: impl AsyncFn(&NatsStore) -> Option<StoreError>, e
     let open = |user: &str, timeout| {
         NatsStore::new(NatsOptions {
             servers: vec![server.url()],
-            host: "one".to_owned(),
+            machine: "one".to_owned(),
             auth: NatsAuth::Password { user: user.to_owned(), password: "right".to_owned() },
             timeout,
             ..NatsOptions::default()

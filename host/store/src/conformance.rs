@@ -35,7 +35,7 @@ pub async fn check_watches(make: impl Fn() -> Pair) {
 }
 
 /// The children that a store passes on, in its order: each one's name, its value and its other leaves.
-pub async fn crowd(
+pub async fn children(
     store: &dyn Store,
     prefix: &Key,
     leaf: &str,

@@ -43,12 +43,12 @@ pub enum StoreError {
         why: String,
     },
     /// It belongs to another machine, and only that machine may write it.
-    #[error("`{what}` belongs to the machine `{host}`")]
+    #[error("`{what}` belongs to the machine `{machine}`")]
     Elsewhere {
         /// The key concerned.
         what: String,
         /// The machine that was first to write there.
-        host: String,
+        machine: String,
     },
     /// An entry or a value is not JSON text on one line, or is longer than the store takes.
     #[error("{bytes} bytes cannot be stored: {why}")]

@@ -19,16 +19,16 @@ pub trait Ownership: Send + Sync + 'static {
     /// The homes whose machines must be known to merge the parts of a value outside all homes.
     fn owners_needed(&self, key: &Key, parts: &[Part]) -> BTreeSet<Key>;
 
-    /// Merges the machines' parts of such a value, oldest first; `hosts` maps each home to its machine. None if no part
+    /// Merges the machines' parts of such a value, oldest first; `machines` maps each home to its machine. None if no part
     /// counts.
-    fn merge(&self, key: &Key, parts: &[Part], hosts: &BTreeMap<Key, String>) -> Option<Vec<u8>>;
+    fn merge(&self, key: &Key, parts: &[Part], machines: &BTreeMap<Key, String>) -> Option<Vec<u8>>;
 }
 
 /// One machine's part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The machine, by its name on the server.
-    pub host: String,
+    pub machine: String,
     /// The part: JSON text.
     pub bytes: Vec<u8>,
 }

@@ -16,7 +16,7 @@ use super::rates::Use;
 use super::{HostResult, about, blocking, failed, unix_socket, within};
 use crate::bindings::relay::adapter::channels::{Host, HostChannel};
 use crate::bindings::relay::adapter::types::Error;
-use crate::guest::{Guest, Lender};
+use crate::guest::{Guest, HostSide};
 use crate::manifest::Framing;
 use crate::places::{self, Requested};
 use crate::template::FilledAddress;
@@ -42,7 +42,6 @@ impl Default for Settings {
 trait Stream: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Sync + Unpin> Stream for S {}
 
-/// An open channel.
 pub struct OpenChannel {
     framed: Framed,
     longest: usize,
@@ -68,18 +67,18 @@ impl HostChannel for Guest {
         if let Err(error) = self.spend(Use::Channel) {
             return Ok(Err(error));
         }
-        let lender = &self.lender;
-        let settings = lender.settings.channels;
-        let filled = lender
+        let host_side = &self.host_side;
+        let settings = host_side.settings.channels;
+        let filled = host_side
             .grants
             .endpoint(&endpoint)
             .map_err(Error::from)
-            .and_then(|granted| Ok((granted.address.fill(&values, &lender.surroundings)?, granted.framing)));
+            .and_then(|granted| Ok((granted.address.fill(&values, &host_side.surroundings)?, granted.framing)));
         let (address, framing) = match filled {
             Ok(filled) => filled,
             Err(error) => return Ok(Err(about(&format!("endpoints.{endpoint}"), error))),
         };
-        if let Err(error) = allowed(lender, &endpoint, &address).await {
+        if let Err(error) = allowed(host_side, &endpoint, &address).await {
             return Ok(Err(about(&format!("endpoints.{endpoint}"), error)));
         }
         let what = format!("connecting to `{endpoint}`");
@@ -93,7 +92,7 @@ impl HostChannel for Guest {
         if let Err(error) = self.spend(Use::Frame) {
             return Ok(Err(error));
         }
-        let timeout = self.lender.settings.channels.timeout;
+        let timeout = self.host_side.settings.channels.timeout;
         let channel = self.table.get_mut(&channel)?;
         Ok(within(timeout, "sending a frame", channel.send(frame)).await)
     }
@@ -103,7 +102,7 @@ impl HostChannel for Guest {
         channel: Resource<OpenChannel>,
         timeout_ms: u32,
     ) -> wasmtime::Result<HostResult<Option<String>>> {
-        let wait = Duration::from_millis(timeout_ms.into()).min(self.lender.settings.channels.longest_wait);
+        let wait = Duration::from_millis(timeout_ms.into()).min(self.host_side.settings.channels.longest_wait);
         let channel = self.table.get_mut(&channel)?;
         Ok(match tokio::time::timeout(wait, channel.receive()).await {
             Ok(received) => received.map(Some),
@@ -119,11 +118,11 @@ impl HostChannel for Guest {
 
 /// Refuses the sockets in folders that no adapter may have, whatever the user granted: our own, the system's, another
 /// harness's.
-async fn allowed(lender: &Lender, endpoint: &str, address: &FilledAddress) -> HostResult<()> {
+async fn allowed(host_side: &HostSide, endpoint: &str, address: &FilledAddress) -> HostResult<()> {
     let FilledAddress::Unix(path) = address else { return Ok(()) };
     let (path, endpoint) = (path.clone(), endpoint.to_owned());
-    let (surroundings, asker) = (lender.surroundings.clone(), lender.grants.asker());
-    blocking(lender.settings.channels.timeout, "looking at a socket", move || {
+    let (surroundings, asker) = (host_side.surroundings.clone(), host_side.grants.asker());
+    blocking(host_side.settings.channels.timeout, "looking at a socket", move || {
         match places::objection(&asker, Requested::Endpoint(&endpoint), &path, &surroundings) {
             Some(why) => Err(Error::Denied(format!("no adapter may have `{}`: {why}", path.display()))),
             None => Ok(()),

@@ -5,6 +5,6 @@ use crate::guest::Guest;
 
 impl Host for Guest {
     async fn now(&mut self) -> wasmtime::Result<u64> {
-        Ok(self.lender.machine.now().0)
+        Ok(self.host_side.machine.now().0)
     }
 }

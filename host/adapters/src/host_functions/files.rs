@@ -38,12 +38,12 @@ impl HostRoot for Guest {
         if let Err(error) = self.spend(Use::Read) {
             return Ok(Err(error));
         }
-        let root = match self.lender.grants.root(&name) {
+        let root = match self.host_side.grants.root(&name) {
             Ok(root) => root.clone(),
             Err(denied) => return Ok(Err(denied.into())),
         };
-        let (surroundings, asker) = (self.lender.surroundings.clone(), self.lender.grants.asker());
-        let opened = blocking(self.lender.settings.files.timeout, "opening a folder", move || {
+        let (surroundings, asker) = (self.host_side.surroundings.clone(), self.host_side.grants.asker());
+        let opened = blocking(self.host_side.settings.files.timeout, "opening a folder", move || {
             OpenRoot::open(&name, &root, &surroundings, &asker).map_err(|error| told(&name, error))
         });
         Ok(match opened.await {
@@ -57,7 +57,7 @@ impl HostRoot for Guest {
             return Ok(Err(error));
         }
         let root = self.table.get(&root)?.clone();
-        let settings = self.lender.settings.files;
+        let settings = self.host_side.settings.files;
         Ok(blocking(settings.timeout, "reading a file", move || read(&root, &path, settings.largest)).await)
     }
 
@@ -71,7 +71,7 @@ impl HostRoot for Guest {
             return Ok(Err(error));
         }
         let root = self.table.get(&root)?.clone();
-        let settings = self.lender.settings.files;
+        let settings = self.host_side.settings.files;
         let most = u64::from(bytes).min(settings.largest);
         Ok(blocking(settings.timeout, "reading the end of a file", move || read_end(&root, &path, most)).await)
     }
@@ -81,7 +81,7 @@ impl HostRoot for Guest {
             return Ok(Err(error));
         }
         let root = self.table.get(&root)?.clone();
-        let settings = self.lender.settings.files;
+        let settings = self.host_side.settings.files;
         Ok(blocking(settings.timeout, "listing a folder", move || entries(&root, &path, settings.most_entries)).await)
     }
 

@@ -43,9 +43,9 @@ impl Host for Guest {
         if let Err(error) = self.spend(Use::Request) {
             return Ok(Err(error));
         }
-        let settings = self.lender.settings.http;
-        let login = self.lender.grants.login(&request.origin).cloned();
-        let filled = self.lender.grants.origin(&request.origin).map_err(Error::from);
+        let settings = self.host_side.settings.http;
+        let login = self.host_side.grants.login(&request.origin).cloned();
+        let filled = self.host_side.grants.origin(&request.origin).map_err(Error::from);
         let filled = filled.and_then(|origin| origin.fill(&request.values).map_err(Error::from));
         let grant = format!("origins.{}", request.origin);
         let answered = match filled {

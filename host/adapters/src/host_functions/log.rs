@@ -18,7 +18,7 @@ pub struct LogBudget {
 impl Host for Guest {
     async fn write(&mut self, level: Level, text: String) -> wasmtime::Result<()> {
         self.log.lines = self.log.lines.saturating_add(1);
-        let adapter = self.lender.name.as_str();
+        let adapter = self.host_side.name.as_str();
         if self.log.lines == MOST_LINES + 1 {
             tracing::warn!(adapter, "it logs more than {MOST_LINES} lines in one call; the rest is dropped");
         }

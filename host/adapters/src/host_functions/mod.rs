@@ -30,15 +30,10 @@ pub struct Settings {
     /// The longest that one call may take in all, waiting included: longer than each host function's own wait, so that
     /// those end first, and short enough that a hook does not block its harness for ever.
     pub longest_call: Duration,
-    /// Files.
     pub files: files::Settings,
-    /// HTTP.
     pub http: http::Settings,
-    /// Programs.
     pub programs: programs::Settings,
-    /// Channels.
     pub channels: channels::Settings,
-    /// Notices.
     pub notices: notices::Settings,
     /// How often a guest may call each of them.
     pub rates: rates::Settings,

@@ -33,15 +33,15 @@ impl Host for Guest {
         if let Err(error) = self.spend(Use::Notice) {
             return Ok(Err(error));
         }
-        if let Err(denied) = self.lender.grants.notices() {
+        if let Err(denied) = self.host_side.grants.notices() {
             return Ok(Err(denied.into()));
         }
-        if !has_session_bus(&self.lender.surroundings) {
+        if !has_session_bus(&self.host_side.surroundings) {
             return Ok(Err(Error::Unsupported("there is no desktop session to notify".to_owned())));
         }
         let notice = notification(&title, &body);
         let shown = async { notice.show_async().await.map(drop).map_err(failed) };
-        Ok(within(self.lender.settings.notices.timeout, "the desktop notification", shown).await)
+        Ok(within(self.host_side.settings.notices.timeout, "the desktop notification", shown).await)
     }
 }
 

@@ -61,35 +61,35 @@ impl Host for Guest {
         if let Err(error) = self.spend(Use::Program) {
             return Ok(Err(error));
         }
-        let lender = &self.lender;
-        let prepared = lender.grants.program(&name).map_err(Error::from).and_then(|line| {
+        let host_side = &self.host_side;
+        let prepared = host_side.grants.program(&name).map_err(Error::from).and_then(|line| {
             let arguments = Argument::fill_all(&line.arguments, &values)?;
-            let program = search(&line.program, &lender.surroundings)
+            let program = search(&line.program, &host_side.surroundings)
                 .ok_or_else(|| Error::NotFound(format!("the program `{}` is not in PATH", line.program)))?;
-            Ok((program, arguments, lender.grants.environment_of(&line.program)))
+            Ok((program, arguments, host_side.grants.environment_of(&line.program)))
         });
         let (program, arguments, further) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return Ok(Err(about(&format!("programs.{name}"), error))),
         };
-        let surroundings = &lender.surroundings;
+        let surroundings = &host_side.surroundings;
         let all: Vec<_> = surroundings.environment.clone().into_iter().collect();
-        let mut environment: BTreeMap<String, String> = lender.grants.narrow(&all).into_iter().collect();
+        let mut environment: BTreeMap<String, String> = host_side.grants.narrow(&all).into_iter().collect();
         let passed_on = |name: &str| PASSED_ON.contains(&name) || further.contains(&name);
         environment.extend(all.into_iter().filter(|(name, _)| passed_on(name)));
-        let settings = lender.settings.programs;
+        let settings = host_side.settings.programs;
         let home = surroundings.home.clone().unwrap_or_else(|| PathBuf::from("/"));
         let run = run(&program, &arguments, environment, &home, input, settings.largest);
         Ok(within(settings.timeout, &format!("the program `{name}`"), run).await)
     }
 
     async fn find(&mut self, name: String) -> wasmtime::Result<HostResult<Option<String>>> {
-        let lender = &self.lender;
-        Ok(lender
+        let host_side = &self.host_side;
+        Ok(host_side
             .grants
             .program(&name)
             .map_err(Error::from)
-            .map(|line| search(&line.program, &lender.surroundings).map(|path| path.to_string_lossy().into_owned())))
+            .map(|line| search(&line.program, &host_side.surroundings).map(|path| path.to_string_lossy().into_owned())))
     }
 }
 

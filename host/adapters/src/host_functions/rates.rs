@@ -56,7 +56,6 @@ pub struct Bound {
 pub struct Settings {
     /// Files and folders read.
     pub reads: Bound,
-    /// Requests.
     pub requests: Bound,
     /// Channels opened.
     pub channels: Bound,
@@ -209,15 +208,15 @@ const MINUTE: u64 = 60_000;
 impl Guest {
     /// Counts one use. An error if this call, or all calls together, have reached the limit.
     pub(crate) fn spend(&mut self, of: Use) -> HostResult<()> {
-        let bound = self.lender.settings.rates.bound(of);
+        let bound = self.host_side.settings.rates.bound(of);
         let spent = &mut self.spent.0[of as usize];
         if *spent >= bound.per_call {
             return Err(failed(format!("one call may use at most {} {}", bound.per_call, of.words())));
         }
         *spent += 1;
-        let now = self.lender.machine.now();
-        self.lender.rates.take(of, bound, now).map_err(|wait| {
-            let adapter = self.lender.name.as_str();
+        let now = self.host_side.machine.now();
+        self.host_side.rates.take(of, bound, now).map_err(|wait| {
+            let adapter = self.host_side.name.as_str();
             tracing::warn!(adapter, "it asks for more than {} {} a minute", bound.per_minute, of.words());
             Error::Busy(wait)
         })

@@ -12,7 +12,7 @@ use super::rates::Use;
 use super::{HostResult, failed, within};
 use crate::bindings::relay::adapter::state::Host;
 use crate::bindings::relay::adapter::types::Error;
-use crate::guest::{Guest, Lender};
+use crate::guest::{Guest, HostSide};
 
 /// The longest key, in bytes.
 const LONGEST_KEY: usize = 128;
@@ -35,8 +35,8 @@ enum StateValue {
 
 impl Host for Guest {
     async fn get(&mut self, key: String) -> wasmtime::Result<HostResult<Option<Vec<u8>>>> {
-        let lender = &self.lender;
-        Ok(within(PATIENCE, "the store", async { Ok(read(lender, &key).await?.map(|(_, bytes)| bytes)) }).await)
+        let host_side = &self.host_side;
+        Ok(within(PATIENCE, "the store", async { Ok(read(host_side, &key).await?.map(|(_, bytes)| bytes)) }).await)
     }
 
     async fn swap(
@@ -48,15 +48,15 @@ impl Host for Guest {
         if let Err(error) = self.spend(Use::Note) {
             return Ok(Err(error));
         }
-        let lender = &self.lender;
-        Ok(within(PATIENCE, "the store", swap(lender, &key, expected, next)).await)
+        let host_side = &self.host_side;
+        Ok(within(PATIENCE, "the store", swap(host_side, &key, expected, next)).await)
     }
 
     async fn keys(&mut self, prefix: String) -> wasmtime::Result<HostResult<Vec<String>>> {
-        let lender = &self.lender;
+        let host_side = &self.host_side;
         let listed = within(PATIENCE, "the store", async {
-            lender.grants.state()?;
-            list(lender).await
+            host_side.grants.state()?;
+            list(host_side).await
         });
         Ok(listed.await.map(|keys| keys.into_iter().filter(|key| key.starts_with(&prefix)).collect()))
     }
@@ -72,16 +72,16 @@ pub(crate) fn all_homes() -> Result<Key, Error> {
     "adapters".parse().map_err(failed)
 }
 
-fn key_of(lender: &Lender, key: &str) -> HostResult<Key> {
-    lender.grants.state()?;
+fn key_of(host_side: &HostSide, key: &str) -> HostResult<Key> {
+    host_side.grants.state()?;
     if key.is_empty() || key.len() > LONGEST_KEY {
         return Err(failed(format!("a key has 1 to {LONGEST_KEY} bytes, and this one has {}", key.len())));
     }
-    Ok(home_of(&lender.name)?.child("state").child(key))
+    Ok(home_of(&host_side.name)?.child("state").child(key))
 }
 
-async fn read(lender: &Lender, key: &str) -> HostResult<Option<(Revision, Vec<u8>)>> {
-    let Some(versioned) = lender.store.get(&key_of(lender, key)?).await.map_err(told)? else {
+async fn read(host_side: &HostSide, key: &str) -> HostResult<Option<(Revision, Vec<u8>)>> {
+    let Some(versioned) = host_side.store.get(&key_of(host_side, key)?).await.map_err(told)? else {
         return Ok(None);
     };
     let bytes = match serde_json::from_slice(&versioned.bytes) {
@@ -92,16 +92,16 @@ async fn read(lender: &Lender, key: &str) -> HostResult<Option<(Revision, Vec<u8
     Ok(Some((versioned.revision, bytes)))
 }
 
-async fn swap(lender: &Lender, key: &str, expected: Option<Vec<u8>>, next: Option<Vec<u8>>) -> HostResult<bool> {
-    let at = key_of(lender, key)?;
+async fn swap(host_side: &HostSide, key: &str, expected: Option<Vec<u8>>, next: Option<Vec<u8>>) -> HostResult<bool> {
+    let at = key_of(host_side, key)?;
     if let Some(bytes) = next.as_ref().filter(|bytes| bytes.len() > LONGEST_VALUE) {
         return Err(failed(format!("a state of {} bytes is too long: {LONGEST_VALUE} fit", bytes.len())));
     }
-    let current = read(lender, key).await?;
+    let current = read(host_side, key).await?;
     if current.as_ref().map(|(_, bytes)| bytes) != expected.as_ref() {
         return Ok(false);
     }
-    if current.is_none() && next.is_some() && list(lender).await?.len() >= MOST_KEYS {
+    if current.is_none() && next.is_some() && list(host_side).await?.len() >= MOST_KEYS {
         return Err(failed(format!("an adapter keeps at most {MOST_KEYS} states")));
     }
     let next = next.map(|bytes| match String::from_utf8(bytes) {
@@ -110,16 +110,16 @@ async fn swap(lender: &Lender, key: &str, expected: Option<Vec<u8>>, next: Optio
     });
     let next = next.map(|kept| serde_json::to_vec(&kept)).transpose().map_err(failed)?;
     let revision = current.map(|(revision, _)| revision);
-    match lender.store.swap(&at, revision, next.as_deref(), Durability::Process).await {
+    match host_side.store.swap(&at, revision, next.as_deref(), Durability::Process).await {
         Ok(_) => Ok(true),
         Err(SwapError::Changed { .. }) => Ok(false),
         Err(SwapError::Store(error)) => Err(told(error)),
     }
 }
 
-async fn list(lender: &Lender) -> HostResult<Vec<String>> {
-    let under = home_of(&lender.name)?.child("state");
-    Ok(lender.store.list(&under).await.map_err(told)?.iter().map(Key::leaf).collect())
+async fn list(host_side: &HostSide) -> HostResult<Vec<String>> {
+    let under = home_of(&host_side.name)?.child("state");
+    Ok(host_side.store.list(&under).await.map_err(told)?.iter().map(Key::leaf).collect())
 }
 
 fn told(error: StoreError) -> Error {

@@ -121,7 +121,7 @@ impl InstalledAdapters {
         let lock = lock.map_err(io("open", &path))?;
         lock.lock().map_err(io("lock", &path))?;
         let outcome = change();
-        self.sweep();
+        self.clean_up();
         outcome
     }
 
@@ -176,7 +176,7 @@ impl InstalledAdapters {
 
     /// Removes the files of versions that no record names: of older versions, of removed adapters, and of killed
     /// installs. A file that cannot be removed costs only disk space.
-    fn sweep(&self) {
+    fn clean_up(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let name = entry.file_name();
             let Some(name) = name.to_str().filter(|_| entry.path().is_dir()) else { continue };

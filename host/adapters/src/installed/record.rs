@@ -25,7 +25,6 @@ pub struct Record {
     pub consents: Vec<Consented>,
 }
 
-/// An installed version.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstalledVersion {
     /// The adapter's own version.

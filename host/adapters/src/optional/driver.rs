@@ -41,7 +41,7 @@ impl HarnessDriver for Adapter {
         files: &Path,
     ) -> Result<Vec<DriverConnection>, HarnessError> {
         let (indices, resume) = (self.driver_indices()?, resume.map(str::to_owned));
-        let agent = convert::agent(agent, &self.lender().surroundings.own);
+        let agent = convert::agent(agent, &self.host_side().surroundings.own);
         let offered = self.ask("connections", |store, component| {
             Box::pin(async move {
                 let exports = indices.load(&mut *store, component.raw())?;
@@ -68,7 +68,7 @@ impl HarnessDriver for Adapter {
 
     async fn act(&self, memory: Option<&Value>, action: &Action) -> Result<Exchange, HarnessError> {
         let (indices, memory) = (self.driver_indices()?, memory.map(Value::to_string));
-        let action = convert::action(action, &self.lender().surroundings.own);
+        let action = convert::action(action, &self.host_side().surroundings.own);
         let done = self.ask("act", |store, component| {
             Box::pin(async move {
                 let exports = indices.load(&mut *store, component.raw())?;
@@ -105,9 +105,9 @@ impl Adapter {
     }
 
     fn connection(&self, offered: driver::Connection, files: &Path) -> Result<DriverConnection, HarnessError> {
-        let lender = self.lender();
+        let host_side = self.host_side();
         let name = offered.start.run.clone();
-        let drive = lender.grants.drive(&name).map_err(Error::from).map_err(from_guest::error)?;
+        let drive = host_side.grants.drive(&name).map_err(Error::from).map_err(from_guest::error)?;
         let launch = self.launched(&drive.run, offered.start, files)?;
         let program = launch.command.first().cloned().into_iter();
         let join = drive.join.iter().flatten().cloned();

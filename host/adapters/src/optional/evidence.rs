@@ -27,7 +27,7 @@ impl HarnessEvidence for Adapter {
         let call = evidence::Occurrence {
             name: call.name.clone(),
             payload: call.payload.clone(),
-            environment: self.lender.grants.narrow(&call.environment),
+            environment: self.host_side.grants.narrow(&call.environment),
         };
         let handed: Vec<evidence::HandedOver> = handed.iter().map(to_guest).collect();
         let judgements = self.ask_within_a_turn("evidence", |store, component| {

@@ -54,7 +54,7 @@ impl Adapter {
         chosen: guest::Launch,
         files: &Path,
     ) -> Result<mesh_side::Launch, HarnessError> {
-        let surroundings = &self.lender().surroundings;
+        let surroundings = &self.host_side().surroundings;
         let (choices, stop, without) = taken_apart(chosen);
         let at_fault = |error: crate::launch::LaunchError| {
             HarnessError::Failed(format!("the adapter `{}` is at fault: {error}", self.name()))

@@ -50,7 +50,7 @@ impl HarnessRunner for Adapter {
     }
 
     async fn prepare(&self, task: &Task, files: &Path) -> Result<Launch, HarnessError> {
-        let (indices, task) = (self.runner_indices()?, convert::task(task, &self.lender().surroundings.own));
+        let (indices, task) = (self.runner_indices()?, convert::task(task, &self.host_side().surroundings.own));
         let chosen = self.ask("prepare", |store, component| {
             Box::pin(async move {
                 let exports = indices.load(&mut *store, component.raw())?;
@@ -58,7 +58,7 @@ impl HarnessRunner for Adapter {
             })
         });
         let chosen = chosen.await?;
-        let run = self.lender().grants.run(&chosen.run).map_err(Error::from).map_err(from_guest::error)?;
+        let run = self.host_side().grants.run(&chosen.run).map_err(Error::from).map_err(from_guest::error)?;
         self.launched(run, chosen, files)
     }
 
@@ -68,7 +68,7 @@ impl HarnessRunner for Adapter {
         memory: Option<&Value>,
         lines: &[OutputLine],
     ) -> Result<OutputReading, HarnessError> {
-        let task = convert::task(task, &self.lender().surroundings.own);
+        let task = convert::task(task, &self.host_side().surroundings.own);
         let mut transcript = Transcript::of(memory);
         let mut memory = transcript.guest.take().map(|guest| guest.to_string());
         let mut events = Vec::new();
@@ -97,7 +97,7 @@ impl HarnessRunner for Adapter {
         memory: Option<&Value>,
         exit: &ProcessExit,
     ) -> Result<RunOutcome, HarnessError> {
-        let (indices, task) = (self.runner_indices()?, convert::task(task, &self.lender().surroundings.own));
+        let (indices, task) = (self.runner_indices()?, convert::task(task, &self.host_side().surroundings.own));
         let mut transcript = Transcript::of(memory);
         let (memory, exit) = (transcript.guest.take().map(|guest| guest.to_string()), convert::exit(exit));
         let outcome = self.ask("conclude", |store, component| {

@@ -51,7 +51,7 @@ struct Kept {
     /// The size of all their events. Written by everything that adds or drops one.
     bytes: usize,
     /// Whether a task drops what is too old. Written by the task and by the call that starts it.
-    swept: bool,
+    cleans_up: bool,
 }
 
 /// Why a stream is not gone on with.
@@ -215,14 +215,14 @@ impl Replays {
 
     /// Starts the task that drops what is too old, unless it runs. It ends when nothing is kept.
     fn sweep_later(&self) {
-        if std::mem::replace(&mut self.kept().swept, true) {
+        if std::mem::replace(&mut self.kept().cleans_up, true) {
             return;
         }
         let replays = self.clone();
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(KEPT_FOR / 4).await;
-                if !replays.sweep() {
+                if !replays.clean_up() {
                     return;
                 }
             }
@@ -230,7 +230,7 @@ impl Replays {
     }
 
     /// Drops what is too old. Returns whether something is left.
-    fn sweep(&self) -> bool {
+    fn clean_up(&self) -> bool {
         let mut kept = self.kept();
         let (mut bytes, now) = (kept.bytes, Instant::now());
         kept.streams.retain(|stream| {
@@ -242,8 +242,8 @@ impl Replays {
             !is_old
         });
         kept.bytes = bytes;
-        kept.swept = !kept.streams.is_empty();
-        kept.swept
+        kept.cleans_up = !kept.streams.is_empty();
+        kept.cleans_up
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -308,7 +308,7 @@ mod tests {
         tokio::time::sleep(KEPT_FOR + KEPT_FOR / 2).await;
         assert_eq!(replays.look(&session, &last), Err(ResumeError::Unknown));
         let kept = replays.kept();
-        assert_eq!((kept.streams.len(), kept.bytes, kept.swept), (0, 0, false), "and no task is left");
+        assert_eq!((kept.streams.len(), kept.bytes, kept.cleans_up), (0, 0, false), "and no task is left");
     }
 
     #[tokio::test]

@@ -130,7 +130,8 @@ pub(super) struct StatusOutput {
     /// of this server
     uptime_s: u64,
     active_threads: usize,
-    live: Vec<LiveOutput>,
+    /// those that have an agent now
+    threads: Vec<LiveOutput>,
     /// messages that wait for you
     pending_mail: usize,
 }
@@ -175,13 +176,13 @@ impl Tool for CodexStatus {
             version: status.version,
             uptime_s: status.uptime,
             active_threads: active,
-            live,
+            threads: live,
             pending_mail: status.pending,
         };
         let text = format!(
-            "{}: {} live, {active} of them working; {} messages wait for you",
+            "{}: {} threads with an agent, {active} of them working; {} messages wait for you",
             output.identity,
-            output.live.len(),
+            output.threads.len(),
             output.pending_mail
         );
         Ok(ToolOutput::new(output, text))

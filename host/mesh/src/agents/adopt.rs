@@ -21,7 +21,6 @@ use crate::storage::records::{self, Next};
 /// The result of an adoption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adopted {
-    /// The agent.
     pub agent: AgentName,
     /// The machine that it came from.
     pub from: String,
@@ -41,9 +40,7 @@ pub enum AdoptError {
     /// Its session on this machine has not ended.
     #[error("`{agent}` is {} on this machine: {evidence}", presence.as_str())]
     Alive {
-        /// The agent.
         agent: AgentName,
-        /// Its presence.
         presence: Presence,
         /// The evidence for that presence, as a sentence.
         evidence: String,
@@ -51,11 +48,9 @@ pub enum AdoptError {
     /// The agent does not look lost.
     #[error("`{agent}` is {} on the machine `{machine}`: {evidence}", presence.as_str())]
     Heard {
-        /// The agent.
         agent: AgentName,
         /// The machine that it lives on.
         machine: String,
-        /// Its presence.
         presence: Presence,
         /// The evidence for that presence, as a sentence.
         evidence: String,

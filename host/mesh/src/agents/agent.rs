@@ -22,7 +22,6 @@ pub struct Profile {
     /// The folder it works in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
-    /// Its role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// Its current task.
@@ -32,7 +31,6 @@ pub struct Profile {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(alias = "bead")]
     pub issue: Option<String>,
-    /// Its skills.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<String>,
 }
@@ -113,7 +111,6 @@ impl Presence {
 pub struct AgentSummary {
     /// Its record. Boxed, since lists hold thousands of them and move them around.
     pub agent: Box<Agent>,
-    /// Its presence.
     pub presence: Presence,
     /// The evidence for that presence, as a sentence.
     pub evidence: String,

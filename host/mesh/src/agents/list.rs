@@ -48,7 +48,7 @@ pub(crate) async fn agents(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSu
 
 async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>, FindError> {
     let mut all = Vec::new();
-    let mut looks = pin!(of_each(core, crowd(core).await?, |PrefetchedAgent { name, agent, beside }| async move {
+    let mut looks = pin!(of_each(core, summaries(core).await?, |PrefetchedAgent { name, agent, beside }| async move {
         match agent {
             Ok(agent) => (name, presence::seen_beside(core, inboxes, agent, &beside).await),
             Err(error) => (name, Err(error)),
@@ -139,7 +139,7 @@ pub(crate) async fn agent(core: &Core, inboxes: &Inboxes, name: &AgentName) -> R
 /// The record of every agent, except damaged ones.
 pub(super) async fn records_of_all(core: &Core) -> Result<Vec<Box<Agent>>, StoreError> {
     let mut all = Vec::new();
-    for PrefetchedAgent { name, agent, .. } in glimpses(core, &[]).await? {
+    for PrefetchedAgent { name, agent, .. } in prefetched(core, &[]).await? {
         match agent {
             Ok(agent) => all.push(agent),
             Err(error) => tracing::warn!(agent = %name, %error, "an agent is skipped"),
@@ -149,40 +149,40 @@ pub(super) async fn records_of_all(core: &Core) -> Result<Vec<Box<Agent>>, Store
 }
 
 /// Every agent's record, sorted by name, with its heartbeat and its waiting mail as far as one listing shows them.
-pub(crate) async fn crowd(core: &Core) -> Result<Vec<PrefetchedAgent>, StoreError> {
+pub(crate) async fn summaries(core: &Core) -> Result<Vec<PrefetchedAgent>, StoreError> {
     let all = [Leaf::Value(HEARTBEAT), Leaf::Log(INBOX), Leaf::Log(RECEIPTS), Leaf::Value(CURSOR)];
     // A folder store counts no messages, so listing the last two would be in vain.
     let beside = if core.topology.counts_messages() { &all[..] } else { &all[..2] };
-    let mut crowd = glimpses(core, beside).await?;
-    let counted: usize = crowd.iter().map(|glimpse| glimpse.beside.mail.counted()).sum();
+    let mut summaries = prefetched(core, beside).await?;
+    let counted: usize = summaries.iter().map(|summary| summary.beside.mail.counted()).sum();
     if counted <= READ_ANYWAY {
-        for glimpse in crowd.iter_mut().filter(|glimpse| glimpse.beside.mail.counted() > 0) {
-            glimpse.beside.mail = PrefetchedMail::Unknown;
+        for summary in summaries.iter_mut().filter(|summary| summary.beside.mail.counted() > 0) {
+            summary.beside.mail = PrefetchedMail::Unknown;
         }
     }
-    Ok(crowd)
+    Ok(summaries)
 }
 
 /// Every agent's record and heartbeat, sorted by name.
-pub(crate) async fn crowd_and_signs(core: &Core) -> Result<Vec<PrefetchedAgent>, StoreError> {
-    glimpses(core, &[Leaf::Value(HEARTBEAT)]).await
+pub(crate) async fn summaries_with_heartbeats(core: &Core) -> Result<Vec<PrefetchedAgent>, StoreError> {
+    prefetched(core, &[Leaf::Value(HEARTBEAT)]).await
 }
 
 /// The names of all agents, also of those whose record is damaged.
 pub(crate) async fn names(core: &Core) -> Result<Vec<AgentName>, StoreError> {
-    Ok(glimpses(core, &[]).await?.into_iter().map(|glimpse| glimpse.name).collect())
+    Ok(prefetched(core, &[]).await?.into_iter().map(|summary| summary.name).collect())
 }
 
-async fn glimpses(core: &Core, beside: &[Leaf<'_>]) -> Result<Vec<PrefetchedAgent>, StoreError> {
+async fn prefetched(core: &Core, beside: &[Leaf<'_>]) -> Result<Vec<PrefetchedAgent>, StoreError> {
     let store = core.shared.as_ref();
-    let (mut crowd, mut rest) = (Vec::new(), Vec::new());
+    let (mut summaries, mut rest) = (Vec::new(), Vec::new());
     let take =
         |onto: &mut Vec<PrefetchedAgent>, child: Child<'_>| onto.extend(PrefetchedAgent::of(child, beside, store));
-    let takers: [Taker<'_>; 2] = [&mut |child| take(&mut crowd, child), &mut |child| take(&mut rest, child)];
+    let takers: [Taker<'_>; 2] = [&mut |child| take(&mut summaries, child), &mut |child| take(&mut rest, child)];
     store.children(&keys::agents(), META, beside, takers).await?;
     // Already sorted: the listing has the order of keys, and a key spells a name as it is.
-    crowd.append(&mut rest);
-    Ok(crowd)
+    summaries.append(&mut rest);
+    Ok(summaries)
 }
 
 pub(crate) async fn load_agent(core: &Core, name: &AgentName) -> Result<Option<Agent>, StoreError> {

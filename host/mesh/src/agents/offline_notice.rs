@@ -46,10 +46,10 @@ impl Mesh {
                 },
                 None => "was deleted".to_owned(),
             };
-            let wishes =
-                records::load::<Vec<OfflineNotice>>(self.core.local.as_ref(), &key).await?.map(|(_, wishes)| wishes);
+            let notices =
+                records::load::<Vec<OfflineNotice>>(self.core.local.as_ref(), &key).await?.map(|(_, notices)| notices);
             let mut told = Vec::new();
-            for OfflineNotice { id, by } in wishes.unwrap_or_default() {
+            for OfflineNotice { id, by } in notices.unwrap_or_default() {
                 let draft = Draft {
                     body: format!("{of} {because}. You asked to be told when it is no longer here."),
                     idempotency_key: Some(format!("no-longer-here-{id}")),
@@ -67,9 +67,9 @@ impl Mesh {
                     Err(error) => tracing::warn!(%of, %by, %error, "an offline notice was not sent"),
                 }
             }
-            let rest = |wishes: Option<Vec<OfflineNotice>>| {
+            let rest = |notices: Option<Vec<OfflineNotice>>| {
                 let rest: Vec<OfflineNotice> =
-                    wishes.unwrap_or_default().into_iter().filter(|wish| !told.contains(&wish.id)).collect();
+                    notices.unwrap_or_default().into_iter().filter(|notice| !told.contains(&notice.id)).collect();
                 (if rest.is_empty() { Next::Remove } else { Next::Put(rest) }, ())
             };
             records::update(self.core.local.as_ref(), &key, Durability::Process, rest).await?;
@@ -86,13 +86,13 @@ pub(crate) async fn notify_when_offline(
     let by = caller.agent().ok_or(OfflineNoticeError::NotRegistered)?;
     for agent in agents {
         let id = core.new_id(core.machine.now());
-        let add = |wishes: Option<Vec<OfflineNotice>>| {
-            let mut wishes = wishes.unwrap_or_default();
-            if wishes.iter().any(|wish| wish.by == *by) {
+        let add = |notices: Option<Vec<OfflineNotice>>| {
+            let mut notices = notices.unwrap_or_default();
+            if notices.iter().any(|notice| notice.by == *by) {
                 return (Next::Keep, ());
             }
-            wishes.push(OfflineNotice { id, by: by.clone() });
-            (Next::Put(wishes), ())
+            notices.push(OfflineNotice { id, by: by.clone() });
+            (Next::Put(notices), ())
         };
         records::update(core.local.as_ref(), &keys::offline_notice(agent), Durability::Synced, add).await?;
     }

@@ -22,12 +22,7 @@ use crate::storage::records::{self, Next};
 pub enum PauseError {
     /// Its user is another machine's.
     #[error("`{agent}` lives on the machine `{machine}`, whose user pauses it")]
-    Elsewhere {
-        /// The agent.
-        agent: AgentName,
-        /// Its machine.
-        machine: String,
-    },
+    Elsewhere { agent: AgentName, machine: String },
     /// The store failed.
     #[error("the pause could not be stored")]
     Store(#[from] StoreError),

@@ -60,7 +60,6 @@ pub enum RegisterOutcome {
 /// The result of a registration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registered {
-    /// The agent.
     pub agent: Agent,
     /// How it got its name.
     pub outcome: RegisterOutcome,
@@ -75,11 +74,9 @@ pub struct Registered {
 /// An agent whose name was wanted, and which nothing shows to be alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adoptable {
-    /// The agent.
     pub agent: AgentName,
     /// Its machine, if it is another one.
     pub elsewhere: Option<String>,
-    /// Its presence.
     pub presence: Presence,
     /// How many messages wait for it.
     pub waiting: usize,
@@ -94,7 +91,6 @@ pub enum RegisterError {
     /// The name has one team, and the caller asked for another.
     #[error("the name `{name}` already has a team, which is not `{team}`")]
     TwoTeams {
-        /// The name.
         name: AgentName,
         /// The team that the caller asked for.
         team: String,
@@ -102,14 +98,12 @@ pub enum RegisterError {
     /// A field of the profile is too long.
     #[error("`{field}` has {bytes} bytes and may have {limit}")]
     TooLong {
-        /// The field.
         field: &'static str,
         /// Its length, in bytes.
         bytes: usize,
         /// Its longest length, in bytes.
         limit: usize,
     },
-    /// Too many skills.
     #[error("an agent may name {MOST_TAGS} skills and this one names {0}")]
     TooManySkills(usize),
     /// Every suffix of that name is taken.

@@ -99,16 +99,10 @@ pub enum ForgetError {
     Unknown(AgentName),
     /// Another machine judges it.
     #[error("`{agent}` lives on the machine `{machine}`, and only there it can be forgotten")]
-    Elsewhere {
-        /// The agent.
-        agent: AgentName,
-        /// Its machine.
-        machine: String,
-    },
+    Elsewhere { agent: AgentName, machine: String },
     /// It is not gone, as far as is known.
-    #[error("`{agent}` is {presence}: it {because}")]
+    #[error("`{agent}` is {presence}: {because}")]
     Here {
-        /// The agent.
         agent: AgentName,
         /// How present it is.
         presence: &'static str,
@@ -117,12 +111,7 @@ pub enum ForgetError {
     },
     /// It has not got all of its mail.
     #[error("mail waits for `{agent}`: {waiting} unread")]
-    Mail {
-        /// The agent.
-        agent: AgentName,
-        /// How many.
-        waiting: usize,
-    },
+    Mail { agent: AgentName, waiting: usize },
     /// It holds reservations.
     #[error("`{0}` holds reservations")]
     Holds(AgentName),
@@ -159,7 +148,7 @@ pub(crate) async fn forget(core: &Core, inboxes: &Inboxes, name: &AgentName) -> 
         return Err(ForgetError::Mail { agent, waiting: seen.waiting });
     }
     if !remove(core, name, revision).await? {
-        return Err(ForgetError::Here { agent, presence: "back", because: "has just registered again".to_owned() });
+        return Err(ForgetError::Here { agent, presence: "back", because: "it has just registered again".to_owned() });
     }
     core.event_log.note("deleted", serde_json::json!({ "agents": [name] })).await;
     Ok(())

@@ -34,7 +34,6 @@ pub enum AnswerError {
     Gone {
         /// The question's id.
         id: MessageId,
-        /// Why.
         why: String,
     },
     /// Somebody was first.

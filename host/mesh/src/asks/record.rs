@@ -31,7 +31,6 @@ pub struct AskedBy {
     /// The harness, by its adapter's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
-    /// The session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<SessionRef>,
 }
@@ -50,13 +49,11 @@ impl From<&Principal> for AskedBy {
 pub enum ConsentFor {
     /// An agent that shall be started and driven.
     Spawn(Box<WantedAgent>),
-    /// A run.
     Run {
         /// The harness to run.
         harness: String,
         /// With this reach.
         reach: Reach,
-        /// Its task.
         task: String,
     },
     /// A command in the session of another agent.
@@ -124,7 +121,6 @@ impl AskKind {
 pub struct NewAsk {
     /// Who asks.
     pub by: AskedBy,
-    /// What.
     pub what: AskKind,
     /// Why, in the asker's words.
     pub reason: Option<String>,
@@ -170,30 +166,21 @@ pub enum AskStage {
     Open,
     /// The user has answered. Written by the first answer.
     Answered {
-        /// When.
         at: Instant,
-        /// The answer.
         answer: Answer,
         /// Where it was given, as text for the user.
         via: String,
     },
     /// It was answered elsewhere, or nobody has to answer any more.
-    Settled {
-        /// When.
-        at: Instant,
-        /// Why.
-        why: String,
-    },
+    Settled { at: Instant, why: String },
 }
 
 /// A question to the user, stored under `asks/`, only in the local store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
-    /// Its id.
     pub id: MessageId,
     /// Who asks.
     pub by: AskedBy,
-    /// What.
     pub what: AskKind,
     /// Why, in the asker's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]

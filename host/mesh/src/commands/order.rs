@@ -27,9 +27,7 @@ use crate::storage::records::{self, Next};
 pub struct Order {
     /// The address of the agent that shall run it.
     pub to: String,
-    /// The command.
     pub command: CommandName,
-    /// Its arguments.
     pub arguments: Vec<String>,
     /// How long it may wait to be taken, in milliseconds; by default an hour.
     pub ttl: Option<u64>,

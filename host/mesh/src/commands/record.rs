@@ -160,7 +160,6 @@ pub struct Command {
     pub to: AgentName,
     /// The command's name.
     pub command: CommandName,
-    /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     /// The chain of messages that it belongs to, for the loop guard.

@@ -20,7 +20,6 @@ use crate::ports::machine::Instant;
 /// an id has no message that was stored earlier.
 const SLACK: u64 = 24 * 3_600_000;
 
-/// A thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thread {
     /// Its name: the id of its first message, or a word.

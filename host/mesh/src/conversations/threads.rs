@@ -62,7 +62,6 @@ pub struct ThreadSummary {
 pub struct Pair {
     /// Who wrote.
     pub from: AgentName,
-    /// To whom.
     pub to: AgentName,
     /// How many messages.
     pub messages: usize,

@@ -67,7 +67,7 @@ impl Mesh {
         let Some(adapter) = self.core.harnesses.get(harness).await? else {
             return Err(HookError::UnknownHarness(harness.to_owned()));
         };
-        let mut desk = MeshHookHost {
+        let mut hook_host = MeshHookHost {
             mesh: self,
             adapter: adapter.as_ref(),
             call: call.clone(),
@@ -83,8 +83,8 @@ impl Mesh {
             folder: String::new(),
             turn: TurnNews::default(),
         };
-        let mut answer = adapter.hook(call, &mut desk).await;
-        let MeshHookHost { speaker, lease, notice, untold, invitation, advice, ends_turn, turn, .. } = desk;
+        let mut answer = adapter.hook(call, &mut hook_host).await;
+        let MeshHookHost { speaker, lease, notice, untold, invitation, advice, ends_turn, turn, .. } = hook_host;
         if let Some(session) = &speaker {
             notice::tell(&self.core, adapter.as_ref(), session, &call.name, answer.as_mut().ok(), untold, notice).await;
         }

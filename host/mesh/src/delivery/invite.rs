@@ -29,7 +29,6 @@ pub const LONGEST_INVITATION: usize = 2_048;
 /// The result of an invitation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invited {
-    /// The session.
     pub session: SessionRef,
     /// The inviter's name, as shown to the session.
     pub from: AgentName,
@@ -52,17 +51,11 @@ pub enum InviteError {
     Ambiguous {
         /// The session's id.
         session: String,
-        /// The harnesses.
         harnesses: Vec<String>,
     },
     /// The session has an agent already.
     #[error("session `{session}` has joined already, as `{agent}`")]
-    Joined {
-        /// The session.
-        session: String,
-        /// Its agent.
-        agent: AgentName,
-    },
+    Joined { session: String, agent: AgentName },
     /// The session asked its user something, and gets no mail until the user has answered.
     #[error("session `{0}` waits for its user")]
     AwaitsPerson(String),
@@ -71,7 +64,6 @@ pub enum InviteError {
     NoWay {
         /// The harness's display name.
         harness: String,
-        /// The session.
         session: String,
     },
     /// The loop guard stopped it.
@@ -80,7 +72,6 @@ pub enum InviteError {
     /// The session has an unseen invitation of another agent.
     #[error("session `{session}` has an invitation from `{from}` that it has not seen yet")]
     Another {
-        /// The session.
         session: String,
         /// The other inviter.
         from: AgentName,
@@ -91,7 +82,6 @@ pub enum InviteError {
     /// Every route refused.
     #[error("session `{session}` was not woken: {}", .refused.join("; "))]
     Refused {
-        /// The session.
         session: String,
         /// Each route with its reason.
         refused: Vec<String>,

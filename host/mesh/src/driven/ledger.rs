@@ -27,7 +27,6 @@ pub struct Given {
 pub enum GivenContent {
     /// These messages, under this lease.
     Mail {
-        /// The messages.
         messages: Vec<MessageId>,
         /// The id of the lease in the receipts.
         lease: String,

@@ -33,7 +33,6 @@ impl Default for SpawnBounds {
 /// Who asks for an agent, by evidence.
 #[derive(Clone, Debug)]
 pub struct SpawnAsker {
-    /// Who.
     pub asker: Asker,
     /// The driven agent that asks, or below which the caller is.
     pub parent: Option<DrivenRecord>,
@@ -76,7 +75,6 @@ pub enum SpawnRefused {
     TooManyOfOne {
         /// Who started them, or the first of them.
         agent: String,
-        /// How many.
         here: usize,
         /// How many it may have.
         most: usize,
@@ -84,7 +82,6 @@ pub enum SpawnRefused {
     /// There are as many as there may be.
     #[error("{here} agents are here that were started, and {most} are the most")]
     TooMany {
-        /// How many.
         here: usize,
         /// How many there may be.
         most: usize,

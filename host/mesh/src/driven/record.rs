@@ -66,13 +66,11 @@ pub struct Spent {
 /// Which limit a driven agent has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OverBudget {
-    /// The time.
     #[error("its time is up")]
     Time,
     /// The number of turns.
     #[error("its budget of {0} turns is spent")]
     Turns(u32),
-    /// The tokens.
     #[error("its budget of {0} tokens is spent")]
     Tokens(u64),
 }
@@ -80,7 +78,6 @@ pub enum OverBudget {
 /// How a driven agent ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrivenEnd {
-    /// When.
     pub at: Instant,
     /// Why, as one clause.
     pub why: String,
@@ -102,7 +99,6 @@ pub enum DrivenStage {
 /// A driven agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DrivenRecord {
-    /// Its id.
     pub id: DrivenId,
     /// The harness, by its adapter's name.
     pub harness: String,

@@ -22,12 +22,7 @@ pub enum DrivenError {
     Unknown(String),
     /// It has ended.
     #[error("`{name}` has ended: {why}")]
-    Ended {
-        /// Its name.
-        name: String,
-        /// Why.
-        why: String,
-    },
+    Ended { name: String, why: String },
     /// The store failed.
     #[error("the record of a driven agent could not be read or written")]
     Store(#[from] StoreError),

@@ -18,7 +18,6 @@ pub(super) const MOST_OUTCOMES: usize = 32;
 pub struct Request {
     /// A UUID. A prompt has it as its id, whenever it is given.
     pub id: String,
-    /// What.
     pub kind: RequestKind,
     /// The agent that asks; none if the user does.
     pub by: Option<AgentName>,
@@ -37,15 +36,9 @@ pub struct Request {
 #[serde(rename_all = "kebab-case", tag = "what")]
 pub enum RequestKind {
     /// Begin a turn with this text.
-    Prompt {
-        /// The text.
-        text: String,
-    },
+    Prompt { text: String },
     /// Take this text in the turn that runs, or begin one with it.
-    Steer {
-        /// The text.
-        text: String,
-    },
+    Steer { text: String },
     /// Stop the turn that runs.
     Interrupt,
     /// End the agent.

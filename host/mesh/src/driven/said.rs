@@ -14,11 +14,8 @@ pub const MOST_SAID: usize = 16;
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
-    /// A message.
     Message {
-        /// To whom.
         to: String,
-        /// Its text.
         text: String,
     },
     /// A file of the agent's outbox says what.
@@ -35,7 +32,6 @@ pub enum Said {
 pub struct Malformed {
     /// Its first line.
     pub line: String,
-    /// Why.
     pub why: String,
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::record::DrivenId;
 use crate::names::AgentName;
 use crate::ports::runner::Reach;
-use crate::tool_threads::ThreadWish;
+use crate::tool_threads::WantedThread;
 
 /// An agent that is to be started.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub struct WantedAgent {
     pub lives: Option<u64>,
     /// What it has as a thread of a tool, if it is to be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub thread: Option<Box<ThreadWish>>,
+    pub thread: Option<Box<WantedThread>>,
     /// The agent that wants it; none if the user does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<AgentName>,

@@ -19,9 +19,7 @@ const FIRST_WAIT: u64 = 2_000;
 pub struct Invocation {
     /// Its id: the same however often it is tried, so that a recipient can tell a repetition.
     pub id: String,
-    /// The hook.
     pub hook: String,
-    /// The event.
     pub event: Occurrence,
     /// What became of it.
     pub stage: InvocationStage,
@@ -43,25 +41,21 @@ pub enum InvocationStage {
     },
     /// A command was about to be started. It is never started a second time.
     Started {
-        /// When.
         at: Instant,
         /// By which process.
         by: Process,
     },
     /// It was carried out.
     Done {
-        /// When.
         at: Instant,
         /// With what result.
         told: String,
     },
     /// It failed, and is not tried again.
     Failed {
-        /// When.
         at: Instant,
         /// How often it was tried.
         tries: u32,
-        /// Why.
         why: String,
     },
     /// The process that ran its command was killed: perhaps it has not finished.
@@ -73,7 +67,6 @@ pub enum InvocationStage {
     Skipped {
         /// The last of them.
         at: Instant,
-        /// How many.
         count: u64,
         /// The position of the last one in the event log.
         last: store::Position,

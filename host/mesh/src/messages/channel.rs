@@ -92,12 +92,7 @@ pub enum ChannelError {
     Unknown(AgentName),
     /// Another machine writes what is known of it.
     #[error("`{agent}` lives on the machine `{machine}`, which says what channels it is in")]
-    Elsewhere {
-        /// The agent.
-        agent: AgentName,
-        /// Its machine.
-        machine: String,
-    },
+    Elsewhere { agent: AgentName, machine: String },
     /// The store failed.
     #[error("the channel could not be stored")]
     Store(#[from] StoreError),
@@ -106,7 +101,6 @@ pub enum ChannelError {
 /// A channel and who is in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Channel {
-    /// Its name.
     pub name: ChannelName,
     /// Its members, in alphabetical order.
     pub members: Vec<AgentName>,

@@ -19,7 +19,6 @@ pub const TAG: &str = "relay-mesh-message";
 
 /// A message as it is presented.
 pub trait Presented {
-    /// The message.
     fn message(&self) -> &Message;
     /// Its text went out before and may have been read.
     fn may_repeat(&self) -> bool;
@@ -78,7 +77,6 @@ pub fn envelope(messages: &[impl Presented], room: usize) -> Enveloped {
 /// Messages in envelopes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Enveloped {
-    /// The text.
     pub text: String,
     /// How many messages are in it.
     pub taken: usize,

@@ -68,7 +68,6 @@ impl Default for Fetch {
     }
 }
 
-/// A fetched message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FetchedMessage {
     /// Its place in the inbox, which tells what was stored first: senders' clocks differ.

@@ -90,7 +90,6 @@ pub struct Trace {
 pub struct Draft {
     /// The text.
     pub body: String,
-    /// The subject.
     pub subject: Option<String>,
     /// The thread: the id of its first message, or a name.
     pub thread: Option<String>,
@@ -127,7 +126,6 @@ pub enum InvalidDraft {
         /// Its length.
         bytes: usize,
     },
-    /// Too many tags.
     #[error("a message may have at most {MOST_TAGS} tags and this one has {0}")]
     TooManyTags(usize),
 }

@@ -38,7 +38,6 @@ pub struct Queued {
     pub from: AgentName,
     /// The recipients that do not have it yet, as the sender wrote them.
     pub to: Vec<String>,
-    /// The subject.
     pub subject: String,
     /// Why it waits, if the reason is not that the servers cannot be reached.
     pub refused: Option<String>,

@@ -62,11 +62,9 @@ impl DeliveryStatus {
 /// An event of a message, as one line of the recipient's `receipts` log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The message.
     pub message: MessageId,
     /// When the event happened.
     pub at: Instant,
-    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -78,7 +76,6 @@ pub enum Event {
     /// It reached a further status.
     #[serde(alias = "rung")]
     Status {
-        /// The status.
         #[serde(alias = "rung")]
         status: DeliveryStatus,
         /// The route that carried it: `hook:PostToolUse`, `fetch`, `wake-file`.
@@ -101,7 +98,6 @@ pub enum Event {
     /// takes it meanwhile.
     #[serde(rename = "handed-over")]
     HandedOver {
-        /// The session.
         session: SessionRef,
         /// The hook, `hook:PostToolUse`, or [`FETCH`].
         route: String,
@@ -141,7 +137,6 @@ pub enum Event {
     },
     /// A route was tried and did not take it. The next one follows.
     Refused {
-        /// The route.
         route: String,
         /// The reason, for users.
         reason: String,
@@ -164,7 +159,6 @@ pub struct HandOver {
     pub session: SessionRef,
     /// The hook.
     pub route: String,
-    /// When.
     pub at: Instant,
 }
 

@@ -37,7 +37,6 @@ pub enum SendError {
     /// The sender has used the key for another message to the same recipient.
     #[error("the idempotency key `{key}` stands for another message to `{to}`, `{older}`")]
     OtherUnderKey {
-        /// The key.
         key: String,
         /// The recipient.
         to: AgentName,

@@ -160,7 +160,7 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
     let mut status = MeshStatus::default();
     let mut looks = pin!(agents::list::of_each(
         core,
-        agents::list::crowd(core).await?,
+        agents::list::summaries(core).await?,
         |PrefetchedAgent { name, agent, beside }| async move {
             let seen = match agent {
                 Ok(agent) => presence::seen_beside(core, inboxes, agent, &beside).await,

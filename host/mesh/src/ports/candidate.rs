@@ -9,7 +9,6 @@ use crate::sessions::{Caller, Certainty, Detection, Transport};
 /// A harness that may be the caller's.
 #[derive(Clone)]
 pub struct Candidate {
-    /// The harness.
     pub harness: Arc<dyn Harness>,
     /// Whether the client's name or the variable by which it was chosen is its own. If it belongs to another harness, or
     /// to none, its adapter can be certain of nothing.

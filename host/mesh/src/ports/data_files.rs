@@ -9,7 +9,6 @@ use crate::names::AgentName;
 /// A number of things, and their bytes as far as they are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// How many.
     pub count: usize,
     /// Their bytes; zero if unknown.
     pub bytes: u64,

@@ -205,13 +205,11 @@ pub enum Action {
     Interrupt(String),
     /// Go on with this answer to a question.
     Answer {
-        /// The session.
         session: String,
         /// The question's id.
         question: String,
         /// What the adapter kept of it.
         kept: Option<Value>,
-        /// The answer.
         answer: Answer,
     },
     /// Say what became of these prompts.
@@ -282,7 +280,6 @@ pub enum TurnEnd {
     },
 }
 
-/// Tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
     /// Input tokens, without those from the cache.
@@ -306,7 +303,6 @@ pub enum DriverEvent {
     Prompt(String, PromptStatus),
     /// A turn began.
     TurnStarted(String),
-    /// A turn ended.
     TurnEnded(String, TurnEnd),
     /// A piece of a message.
     Piece(String),

@@ -43,7 +43,6 @@ pub struct ClientTraces {
 pub struct RecordName {
     /// The beginning of the name.
     pub begins: String,
-    /// Its end.
     pub ends: String,
     /// The length of a session's id, in characters.
     pub id_length: usize,
@@ -87,7 +86,6 @@ pub struct Mail {
 pub enum Carries {
     /// The text.
     Message,
-    /// A notification.
     Notification,
 }
 
@@ -264,7 +262,6 @@ pub enum HookEvent {
     Activity {
         /// Which session.
         session: String,
-        /// Its activity.
         activity: Activity,
     },
     /// A session continues under another id.
@@ -330,7 +327,6 @@ pub struct HandedOver {
     pub id: MessageId,
     /// The hook that carried it, in the harness's own spelling.
     pub hook: String,
-    /// When.
     pub at: Instant,
 }
 
@@ -367,7 +363,6 @@ pub struct Reply {
     pub stdout: Option<String>,
     /// Standard error.
     pub stderr: Option<String>,
-    /// Exit code.
     pub exit_code: i32,
     /// Whether it contains the mail.
     pub shows_mail: bool,
@@ -461,8 +456,8 @@ pub trait Harness: Send + Sync + 'static {
         let none = || HarnessError::Unsupported(format!("the adapter `{}` drives no agents", self.about().harness));
         self.optional().driver.ok_or_else(none)
     }
-    /// Answers a hook in two steps on one instance: read the payload, let `desk` look up, answer.
-    async fn hook(&self, call: &HookCall, desk: &mut dyn HookHost) -> Result<Reply, HarnessError>;
+    /// Answers a hook in two steps on one instance: read the payload, let `hook_host` look up, answer.
+    async fn hook(&self, call: &HookCall, hook_host: &mut dyn HookHost) -> Result<Reply, HarnessError>;
 }
 
 /// The interfaces that only some adapters have.

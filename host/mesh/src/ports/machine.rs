@@ -32,7 +32,6 @@ impl Instant {
 pub struct ProcessSpace {
     /// The installed system, which outlives a boot; zero if it is not known.
     pub system: u64,
-    /// The boot.
     pub boot: u64,
     /// The PID namespace.
     pub namespace: u64,
@@ -72,7 +71,6 @@ impl Process {
 /// A program that runs in a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// Its process.
     pub process: Process,
     /// Its current folder.
     pub folder: PathBuf,
@@ -82,7 +80,6 @@ pub struct Terminal {
 
 /// The machine, as far as the mesh needs it. The binary implements it; tests have their own.
 pub trait Machine: Send + Sync + 'static {
-    /// The time.
     fn now(&self) -> Instant;
     /// The process that has this id now, if any.
     fn process(&self, pid: u32) -> Option<Process>;

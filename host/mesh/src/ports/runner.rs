@@ -158,7 +158,6 @@ pub struct Readiness {
 /// How a run is asked to stop: with this signal, after which it gets this much time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopStep {
-    /// The signal.
     pub signal: StopSignal,
     /// How long it may take until the next step.
     pub grace: Duration,
@@ -219,9 +218,7 @@ pub struct Usage {
 /// A tool call that a harness refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
-    /// The tool.
     pub tool: String,
-    /// Why.
     pub why: String,
 }
 
@@ -230,10 +227,7 @@ pub struct Denial {
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum RunEvent {
     /// The harness has named its session.
-    Session {
-        /// Its id.
-        session: String,
-    },
+    Session { session: String },
     /// The model said this, as a whole message.
     Said {
         /// The message.
@@ -256,12 +250,7 @@ pub enum RunEvent {
         files: Vec<String>,
     },
     /// A tool call was refused and the run goes on.
-    Denied {
-        /// The tool.
-        tool: String,
-        /// Why.
-        why: String,
-    },
+    Denied { tool: String, why: String },
     /// The model's server did not answer and is asked again.
     Retries {
         /// Which attempt this is.
@@ -282,10 +271,7 @@ pub enum RunEvent {
         taken: u32,
     },
     /// A warning.
-    Note {
-        /// Its text.
-        text: String,
-    },
+    Note { text: String },
 }
 
 /// What lines of output mean, and what is to be given with the next ones: the adapter's own memory (at most 64 KiB), and

@@ -55,7 +55,6 @@ pub struct Resolved {
 pub enum PathKind {
     /// Nothing yet.
     Nothing,
-    /// A folder.
     Folder,
     /// Anything else.
     File,

@@ -66,7 +66,6 @@ pub struct HunkLine {
 /// Part of a difference that a reviewer gets at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Portion {
-    /// The text.
     pub text: String,
     /// Files of which something had to be left out, because a single hunk was too long.
     pub cut: Vec<String>,

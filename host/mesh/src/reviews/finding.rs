@@ -66,10 +66,7 @@ impl fmt::Display for Severity {
 #[serde(rename_all = "kebab-case", tag = "verdict")]
 pub enum Verdict {
     /// It holds.
-    Confirmed {
-        /// Why.
-        reason: String,
-    },
+    Confirmed { reason: String },
     /// It does not.
     Refuted {
         /// Why not.

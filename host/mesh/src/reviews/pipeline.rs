@@ -45,13 +45,9 @@ pub enum StepState {
         open: usize,
     },
     /// It did not, for this reason.
-    Failed {
-        /// Why.
-        why: String,
-    },
+    Failed { why: String },
 }
 
-/// One step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// What is done.

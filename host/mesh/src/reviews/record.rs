@@ -18,7 +18,6 @@ pub enum Subject {
     Uncommitted,
     /// What the working copy has beyond the point where it left a base.
     Base(String),
-    /// One commit.
     Commit(String),
     /// What a run changed.
     Run(RunId),
@@ -39,7 +38,6 @@ impl Subject {
 /// How a review ended, in short.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReviewEnd {
-    /// When.
     pub at: Instant,
     /// Whether every reviewer has answered.
     pub ok: bool,
@@ -96,9 +94,7 @@ pub struct ReviewedFile {
 /// What came of one reviewer, or of the second look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewerOutcome {
-    /// The harness.
     pub harness: String,
-    /// Its runs.
     pub runs: Vec<RunId>,
     /// How many findings or verdicts it gave.
     pub gave: usize,

@@ -27,7 +27,6 @@ pub enum NotPermitted {
     Uncounted {
         /// That run.
         root: RunId,
-        /// The harness.
         harness: String,
     },
     /// The caller is a run itself, too deep to start another.

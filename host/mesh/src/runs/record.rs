@@ -102,9 +102,7 @@ pub enum Scope {
 /// How a run ended, in short.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEnd {
-    /// When.
     pub at: Instant,
-    /// Why.
     pub ending: Ending,
     /// Whether it did what it was asked to.
     pub ok: bool,
@@ -134,7 +132,6 @@ pub enum RunStage {
 /// A run, as it is kept in its folder.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Its id.
     pub id: RunId,
     /// The harness, by its adapter's name.
     pub harness: String,
@@ -156,7 +153,6 @@ pub struct RunRecord {
     pub task: Task,
     /// The first line of the task's text.
     pub about: String,
-    /// Its limits.
     pub limits: RunLimits,
     /// Who gets its result by mail.
     pub report: Vec<String>,

@@ -13,7 +13,6 @@ use crate::sessions::{Principal, SessionRef, Ticket};
 /// The result of a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// The session.
     pub session: SessionRef,
     /// The agent, if one is registered.
     pub agent: Option<AgentName>,
@@ -32,12 +31,7 @@ pub enum BindError {
     Unproven(String),
     /// The session belongs to another agent, which is alive.
     #[error("session `{session}` belongs to `{agent}`, which is alive")]
-    Taken {
-        /// The session.
-        session: String,
-        /// Its agent.
-        agent: AgentName,
-    },
+    Taken { session: String, agent: AgentName },
     /// No such harness.
     #[error("no adapter is named `{0}`")]
     UnknownHarness(String),

@@ -36,7 +36,7 @@ pub struct Rostered {
     /// Routes that can wake it while idle, in order: `listen` if it has a listener, then the adapter's.
     pub wakes_by: Vec<String>,
     /// Whether its user can be notified that mail waits.
-    pub tells_person: bool,
+    pub tells_user: bool,
 }
 
 /// The live sessions of this machine.
@@ -81,7 +81,7 @@ pub(crate) async fn roster(core: &Core, harness: Option<&str>) -> Result<Roster,
         sessions.push(Rostered {
             agent,
             wakes_by,
-            tells_person: found.routes.iter().any(|route| route.name == NOTIFICATION),
+            tells_user: found.routes.iter().any(|route| route.name == NOTIFICATION),
             heard: found.record.as_ref().map(|record| record.heard),
             activity: found.activity,
             parent: found.session.parent,

@@ -42,7 +42,6 @@ pub enum IdentifyError {
     /// A command line named an agent of another machine.
     #[error("`{agent}` lives on the machine `{machine}`, and only a command line there can act for it")]
     Elsewhere {
-        /// The agent.
         agent: AgentName,
         /// The machine where it was registered.
         machine: String,

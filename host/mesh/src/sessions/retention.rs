@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use store::{Durability, Key, Revision, StoreError};
 
-use crate::agents::list::crowd_and_signs;
+use crate::agents::list::summaries_with_heartbeats;
 use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::names::AgentName;
@@ -118,7 +118,7 @@ struct CurrentSessions {
 impl CurrentSessions {
     async fn of(core: &Core, leaving: &[AgentName]) -> Result<CurrentSessions, StoreError> {
         let mut found = CurrentSessions { sessions: BTreeSet::new(), unreadable: BTreeSet::new() };
-        for agent in crowd_and_signs(core).await? {
+        for agent in summaries_with_heartbeats(core).await? {
             match agent.agent {
                 Ok(_) if leaving.contains(&agent.name) => {}
                 Ok(record) => found.sessions.extend(record.session),

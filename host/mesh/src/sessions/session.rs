@@ -42,7 +42,6 @@ pub enum Activity {
     /// Asked its user something. No mail is delivered until the user has answered.
     #[serde(alias = "awaiting-human")]
     NeedsInput,
-    /// Ended.
     #[serde(alias = "gone")]
     Ended,
 }
@@ -301,7 +300,6 @@ pub enum Certainty {
 /// A session that an adapter found in a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detection {
-    /// The session.
     pub session: Session,
     /// How sure the adapter is.
     pub certainty: Certainty,
@@ -310,7 +308,6 @@ pub struct Detection {
 /// Proof, issued by this machine, that one of its hooks or connectors named a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    /// The session.
     pub session: SessionRef,
     /// HMAC of the session with this machine's key, in hexadecimal.
     pub proof: String,

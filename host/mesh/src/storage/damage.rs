@@ -19,7 +19,6 @@ const AT_ONCE: usize = 32;
 /// A value that cannot be read as its record.
 #[derive(Clone, Debug)]
 pub struct DamagedRecord {
-    /// Its key.
     pub key: Key,
     /// What is wrong with it.
     pub why: String,

@@ -12,7 +12,6 @@ use crate::storage::write_behind::WriteBehind;
 /// How many bytes of the event log to read at a time.
 pub(crate) const STEP: usize = 1 << 20;
 
-/// One event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// When it happened.
@@ -99,7 +98,6 @@ pub fn kind_of_today(kind: &str) -> &str {
 /// A stretch of the event log.
 #[derive(Clone, Debug)]
 pub struct Stretch {
-    /// Its events.
     pub events: Vec<Event>,
     /// Where the next stretch begins.
     pub next: Position,

@@ -22,7 +22,7 @@ use crate::storage::{keys, records};
 pub struct AgentOwnership;
 
 /// The machine that each home belongs to.
-type Hosts = BTreeMap<Key, String>;
+type Owners = BTreeMap<Key, String>;
 
 impl store::Ownership for AgentOwnership {
     fn home_of(&self, key: &Key) -> Option<Key> {
@@ -58,21 +58,25 @@ impl store::Ownership for AgentOwnership {
         names.iter().filter_map(home).collect()
     }
 
-    fn merge(&self, key: &Key, parts: &[Part], hosts: &Hosts) -> Option<Vec<u8>> {
+    fn merge(&self, key: &Key, parts: &[Part], machines: &Owners) -> Option<Vec<u8>> {
         // An unreadable part is one machine's fault and is ignored. If no part is readable, one is returned as it is,
         // so that the reader reports the damage.
         let any = || parts.last().map(|part| part.bytes.clone());
         if key.is_under(&keys::reservations()) {
             let readable: Vec<(&str, Ledger)> =
-                parts.iter().filter_map(|part| Some((part.host.as_str(), ledger(part)?))).collect();
-            if readable.is_empty() { any() } else { reservations(readable, hosts).map(|ledger| records::json(&ledger)) }
-        } else if key.is_under(&keys::commands()) {
-            let readable: Vec<(&str, Command)> =
-                parts.iter().filter_map(|part| Some((part.host.as_str(), command(part)?))).collect();
+                parts.iter().filter_map(|part| Some((part.machine.as_str(), ledger(part)?))).collect();
             if readable.is_empty() {
                 any()
             } else {
-                of_command(&readable, hosts).map(|command| records::json(&command))
+                reservations(readable, machines).map(|ledger| records::json(&ledger))
+            }
+        } else if key.is_under(&keys::commands()) {
+            let readable: Vec<(&str, Command)> =
+                parts.iter().filter_map(|part| Some((part.machine.as_str(), command(part)?))).collect();
+            if readable.is_empty() {
+                any()
+            } else {
+                of_command(&readable, machines).map(|command| records::json(&command))
             }
         } else {
             any()
@@ -92,8 +96,8 @@ fn home(name: &AgentName) -> Option<Key> {
 }
 
 /// Whether a machine may write for an agent.
-fn speaks(host: &str, name: &AgentName, hosts: &Hosts) -> bool {
-    home(name).is_none_or(|home| hosts.get(&home).is_some_and(|has| has == host))
+fn speaks(machine: &str, name: &AgentName, machines: &Owners) -> bool {
+    home(name).is_none_or(|home| machines.get(&home).is_some_and(|has| has == machine))
 }
 
 fn ledger(part: &Part) -> Option<Ledger> {
@@ -106,15 +110,15 @@ fn command(part: &Part) -> Option<Command> {
 
 /// Merges reservations: each is as its owner's machine wrote it, or taken over if the new owner's machine says so. Any
 /// machine may mark that the former owner was told, since any process may send that notice.
-fn reservations(parts: Vec<(&str, Ledger)>, hosts: &Hosts) -> Option<Ledger> {
+fn reservations(parts: Vec<(&str, Ledger)>, machines: &Owners) -> Option<Ledger> {
     let repository = parts.first().map(|(_, ledger)| ledger.repository.clone())?;
     let mut counted: BTreeMap<MessageId, Reservation> = BTreeMap::new();
     let mut told: BTreeSet<MessageId> = BTreeSet::new();
-    for (host, ledger) in parts {
+    for (machine, ledger) in parts {
         for one in ledger.reservations {
             let counts = match &one.taken {
-                Some(taken) => speaks(host, &taken.by, hosts),
-                None => speaks(host, &one.owner, hosts) && !counted.contains_key(&one.id),
+                Some(taken) => speaks(machine, &taken.by, machines),
+                None => speaks(machine, &one.owner, machines) && !counted.contains_key(&one.id),
             };
             if one.taken.as_ref().is_some_and(|taken| taken.told) {
                 told.insert(one.id);
@@ -133,10 +137,10 @@ fn reservations(parts: Vec<(&str, Ledger)>, hosts: &Hosts) -> Option<Ledger> {
 }
 
 /// Merges a command: the request is as the sender's machine wrote it, the stage as the recipient's machine wrote it.
-fn of_command(parts: &[(&str, Command)], hosts: &Hosts) -> Option<Command> {
-    let asked = |(host, command): &&(&str, Command)| speaks(host, &command.from, hosts);
-    let taken = |(host, command): &&(&str, Command)| {
-        speaks(host, &command.to, hosts) && command.stage != CommandStage::Pending { waits: None }
+fn of_command(parts: &[(&str, Command)], machines: &Owners) -> Option<Command> {
+    let asked = |(machine, command): &&(&str, Command)| speaks(machine, &command.from, machines);
+    let taken = |(machine, command): &&(&str, Command)| {
+        speaks(machine, &command.to, machines) && command.stage != CommandStage::Pending { waits: None }
     };
     let order = match parts.iter().find(taken) {
         // The anonymous command line has no machine of its own, so the taker's copy of the request counts.

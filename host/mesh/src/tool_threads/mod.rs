@@ -11,4 +11,4 @@ mod wanted;
 pub use context::{ThreadPlace, thread_context, thread_guidance};
 pub use part::{MOST_ANSWERS, ToolThread, TurnAnswer};
 pub use registry::{ThreadRow, ThreadStatus};
-pub use wanted::{ThreadWish, numbered};
+pub use wanted::{WantedThread, numbered};

@@ -17,7 +17,6 @@ const SILENCE: u64 = 180_000;
 pub struct ToolThread {
     /// The name that was asked for; the agent's own may have a number behind it.
     pub identity: String,
-    /// Its team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
     /// Where it works, as of its last call.

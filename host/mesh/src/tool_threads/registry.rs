@@ -61,7 +61,6 @@ pub struct ThreadRow {
     pub identity: String,
     /// The agent that it answers; none if that is the user.
     pub by: Option<AgentName>,
-    /// Its team.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
     // The three of its place, each by itself: what is flattened takes three times as long to read.
@@ -88,7 +87,6 @@ pub struct ThreadRow {
     /// The role of the settings that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Its model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// What it may change.

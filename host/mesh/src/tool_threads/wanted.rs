@@ -11,10 +11,9 @@ use crate::ports::machine::{Instant, Process};
 
 /// What a thread has beside what every driven agent has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ThreadWish {
+pub struct WantedThread {
     /// The name that it gets, with a number behind it if a live agent has that.
     pub identity: String,
-    /// Its team.
     pub team: Option<String>,
     /// Where it works.
     pub place: ThreadPlace,
@@ -35,7 +34,7 @@ pub struct ThreadWish {
     pub server: Process,
 }
 
-impl fmt::Display for ThreadWish {
+impl fmt::Display for WantedThread {
     /// As the user is asked about it. Nothing that widens what the agent may do is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tailoring { effort, base, compaction, settings } = &self.tailoring;

@@ -46,7 +46,6 @@ pub enum TurnEvent {
     },
     /// A turn ended otherwise.
     TurnFailed {
-        /// Why.
         why: String,
         /// How many events of the turn are not in the log.
         left_out: u32,
@@ -55,7 +54,6 @@ pub enum TurnEvent {
     ItemStarted {
         /// One word: command, files, tool or other.
         item: &'static str,
-        /// What.
         text: String,
     },
     /// A file was changed.
@@ -65,7 +63,6 @@ pub enum TurnEvent {
     },
     /// The harness has run a shell command.
     ShellCommand {
-        /// The command.
         command: String,
         /// Whether it succeeded.
         succeeded: bool,
@@ -78,10 +75,7 @@ pub enum TurnEvent {
     /// The user started the agent.
     Spawned,
     /// The agent, or its session, is over.
-    Ended {
-        /// Why.
-        why: String,
-    },
+    Ended { why: String },
 }
 
 impl TurnEvent {

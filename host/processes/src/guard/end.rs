@@ -12,7 +12,7 @@ use crate::kill;
 use crate::space::lists_own_processes;
 use crate::table::{Entry, ProcessId, Table};
 
-/// How a program is asked if its harness has no wish.
+/// How a program is asked if its harness wants no other way.
 const USUAL: [Step; 1] = [Step { signal: StepSignal::Terminate, grace: 2_000 }];
 /// How long what outlives the program may take to end by itself, once asked.
 const GRACE: Duration = Duration::from_millis(300);

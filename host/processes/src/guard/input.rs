@@ -1,4 +1,4 @@
-//! The guard's side of the leash: the order, then a byte for each wish, then the end; and the one line that it says there.
+//! The guard's side of the leash: the order, then a byte for each request, then the end; and the one line that it says there.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ pub(crate) const STOP: u8 = b's';
 
 /// What the host wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum InputRequest {
     Stop,
     /// It is gone.
     Nothing,
@@ -50,13 +50,13 @@ impl Leash {
         let _unheard = self.0.write_all(&line).await;
     }
 
-    /// The next wish. Cancelling loses nothing.
-    pub(super) async fn wish(&mut self) -> Wish {
+    /// The next request. Cancelling loses nothing.
+    pub(super) async fn request(&mut self) -> InputRequest {
         loop {
             match self.0.read_u8().await {
-                Ok(STOP) => return Wish::Stop,
+                Ok(STOP) => return InputRequest::Stop,
                 Ok(_) => {}
-                Err(_) => return Wish::Nothing,
+                Err(_) => return InputRequest::Nothing,
             }
         }
     }

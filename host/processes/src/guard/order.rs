@@ -90,7 +90,6 @@ pub struct Limits {
 /// The processes of a run, while it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Running {
-    /// The guard.
     pub guard: ProcessId,
     /// The program; none while it is being started.
     pub program: Option<ProcessId>,
@@ -119,7 +118,6 @@ pub enum Cause {
 /// What happened to a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
-    /// Why.
     pub cause: Cause,
     /// Its exit code, if it exited.
     pub code: Option<i32>,

@@ -163,7 +163,7 @@ fn feed(pipe: OwnedFd, text: String) -> io::Result<()> {
     Ok(())
 }
 
-/// In the new process: makes the system kill it when the guard dies, and becomes the program. That wish survives the
+/// In the new process: makes the system kill it when the guard dies, and becomes the program. That request survives the
 /// change of program, and there is no way to state it from outside.
 pub(super) fn become_the_program<'a>(mut words: impl Iterator<Item = &'a OsString>) -> ExitCode {
     let guard = words.next().and_then(|word| word.to_str()?.parse().ok());

@@ -10,7 +10,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::end;
-use super::input::{Leash, Wish, leave_streams};
+use super::input::{InputRequest, Leash, leave_streams};
 use super::order::{Cause, Ended, Limits, Order, Running};
 use super::process::{Errors, Program};
 use crate::space::own_space;
@@ -126,9 +126,9 @@ async fn cause(watched: &mut Watched, order: &Order, leash: &mut Leash, stop: &m
         tokio::select! {
             biased;
             () = watched.ended() => return Cause::Itself,
-            wish = leash.wish() => match wish {
-                Wish::Stop => return Cause::Stopped,
-                Wish::Nothing => return Cause::Leash,
+            request = leash.request() => match request {
+                InputRequest::Stop => return Cause::Stopped,
+                InputRequest::Nothing => return Cause::Leash,
             },
             () = stop.asked() => return Cause::Stopped,
             () = at(time) => return Cause::Time,

@@ -63,7 +63,7 @@ struct SessionShape {
     /// The routes that can wake it while it is idle, in the order in which they are tried.
     wakes_by: Vec<String>,
     /// Whether a notification tells its user that mail waits.
-    tells_person: bool,
+    tells_user: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_heard: Option<String>,
     /// The same as `last_heard`, for the table.
@@ -81,7 +81,7 @@ impl From<Rostered> for SessionShape {
             agent: one.agent.map(|agent| agent.to_string()),
             activity: one.activity.map(mesh::sessions::Activity::as_str),
             wakes_by: one.wakes_by,
-            tells_person: one.tells_person,
+            tells_user: one.tells_user,
             last_heard: one.heard.map(rfc3339),
             heard: one.heard,
         }
@@ -125,9 +125,9 @@ impl Show for SessionsShape {
 
 fn row(one: &SessionShape, now: Instant) -> Vec<String> {
     let or_dash = |text: Option<&str>| text.map_or_else(|| "-".to_owned(), printable_line);
-    let woken_by = match (one.wakes_by.is_empty(), one.tells_person) {
+    let woken_by = match (one.wakes_by.is_empty(), one.tells_user) {
         (false, _) => one.wakes_by.join(", "),
-        (true, true) => "its person".to_owned(),
+        (true, true) => "its user".to_owned(),
         (true, false) => "nothing".to_owned(),
     };
     vec![
@@ -156,7 +156,7 @@ mod tests {
             activity: agent.map(|_| Activity::Idle),
             heard: agent.map(|_| Instant(0)),
             wakes_by: wakes_by.iter().map(|name| (*name).to_owned()).collect(),
-            tells_person: true,
+            tells_user: true,
         }
     }
 
@@ -169,7 +169,7 @@ mod tests {
             shape.text(),
             "HARNESS  SESSION  AGENT  DOES  HEARD      WOKEN BY           FOLDER\n\
              codex    s1       alice  idle  1 min ago  app-server, queue  /srv/app\n\
-             codex    s2       -      -     -          its person         /srv/app"
+             codex    s2       -      -     -          its user           /srv/app"
         );
         let narrow = shape.text_on(&Screen { columns: 40, is_coloured: false, redraws: false });
         assert_eq!(

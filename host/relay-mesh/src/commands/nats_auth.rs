@@ -34,13 +34,13 @@ impl CommandSpec for Args {
         if machines.is_empty() {
             machines.push(Login { machine: own.clone(), nkey: None });
         }
-        let mut options = NatsOptions { host: own.clone(), ..NatsOptions::default() };
+        let mut options = NatsOptions { machine: own.clone(), ..NatsOptions::default() };
         options.prefix = context.settings.nats.prefix.clone().unwrap_or(options.prefix);
         options.check().map_err(OpenError::from)?;
         if let Some(why) = mistaken(&options.prefix, &machines) {
             return Err(CommandError::usage(&why, "name each machine once, as `relay-mesh nats-auth` prints it there"));
         }
-        let hosts: Vec<(Login, Access)> = machines
+        let logins: Vec<(Login, Access)> = machines
             .into_iter()
             .map(|login| {
                 let access = options.access_of(&login.machine);
@@ -49,10 +49,10 @@ impl CommandSpec for Args {
             .collect();
         let shape = AuthShape {
             machine: own,
-            configuration: nats_conf::render(&options.prefix, &hosts),
+            configuration: nats_conf::render(&options.prefix, &logins),
             operator: nats_conf::operator(&options.prefix),
             operator_password: nats_conf::operator_variable(&options.prefix),
-            machines: hosts.iter().map(MachineShape::of).collect(),
+            machines: logins.iter().map(MachineShape::of).collect(),
         };
         context.printer.show(&shape)?;
         for step in shape.next_steps() {

@@ -121,7 +121,7 @@ fn show_if_new(context: &Context, shape: &StatusShape<'_>, last: &mut String) ->
 }
 
 struct Snapshot {
-    host: Option<ServerRecord>,
+    server: Option<ServerRecord>,
     of_harnesses: Vec<HarnessServerRecord>,
     status: MeshStatus,
     /// Empty while the servers are out of reach.
@@ -131,18 +131,18 @@ struct Snapshot {
 }
 
 async fn look(context: &Context, open: &Open) -> Result<Snapshot, CommandError> {
-    let host = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
+    let server = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
     let mut of_harnesses = HarnessServerRecord::all(&context.settings.dir.value, open.machine.as_ref())?;
     of_harnesses.retain(|record| record.runs(open.machine.as_ref()));
     let mut status = open.mesh.status().await?;
     let now = open.machine.now();
     let (reserved, mut commands) = open.mesh.coordination(&mut status).await?.unwrap_or_default();
     commands.retain(|command| !command.standing(now).is_final());
-    Ok(Snapshot { host, of_harnesses, status, reserved, commands, now })
+    Ok(Snapshot { server, of_harnesses, status, reserved, commands, now })
 }
 
 fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part], detail: Detail) -> StatusShape<'a> {
-    let Snapshot { host, of_harnesses, status, reserved, commands, now } = found;
+    let Snapshot { server, of_harnesses, status, reserved, commands, now } = found;
     let held = status.held.iter().map(|held| HeldShape {
         from: held.from.to_string(),
         to: held.to.to_string(),
@@ -151,7 +151,7 @@ fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part], detail: Det
     });
     StatusShape {
         dir: context.settings.dir.value.display().to_string(),
-        host: ServerRecord::shape(host.as_ref()),
+        server: ServerRecord::shape(server.as_ref()),
         harness_servers: of_harnesses.iter().map(HarnessServerShape::from).collect(),
         agents: &status.agents,
         waiting: status.waiting,

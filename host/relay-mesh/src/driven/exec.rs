@@ -17,7 +17,7 @@ use processes::guard::{Cause, Limits, Order, Streams};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use super::link::{LinkHandle, LinkNews, Wish};
+use super::link::{LinkHandle, LinkNews, LinkRequest};
 use super::{DrivenFolder, MARK, end_marked};
 use crate::runs::reading::Reading;
 use crate::runs::supervise::{exit_of, step};
@@ -38,11 +38,11 @@ pub(super) fn start(
     program: Option<String>,
     folder: DrivenFolder,
 ) -> LinkHandle {
-    let (wishes, wanted) = mpsc::unbounded_channel();
+    let (requests, wanted) = mpsc::unbounded_channel();
     let link = ExecLink { harness, environment, program, folder, agent: None, session: String::new(), news: None };
     tokio::spawn(link.run(wanted));
     let able = DriverAbilities { interrupt: true, resume: true, ..DriverAbilities::default() };
-    LinkHandle::of(wishes, EXEC, able)
+    LinkHandle::of(requests, EXEC, able)
 }
 
 struct ExecLink {
@@ -65,24 +65,24 @@ struct Running<'a> {
 }
 
 impl ExecLink {
-    async fn run(mut self, mut wanted: mpsc::UnboundedReceiver<Wish>) {
-        while let Some(wish) = wanted.recv().await {
-            let left = match wish {
-                Wish::Open(Action::Begin(agent), to) => {
+    async fn run(mut self, mut wanted: mpsc::UnboundedReceiver<LinkRequest>) {
+        while let Some(request) = wanted.recv().await {
+            let left = match request {
+                LinkRequest::Open(Action::Begin(agent), to) => {
                     self.open(agent.id.clone(), agent, to);
                     None
                 }
-                Wish::Open(Action::Resume(session, agent), to) => {
+                LinkRequest::Open(Action::Resume(session, agent), to) => {
                     self.open(session, agent, to);
                     None
                 }
-                Wish::Open(..) => None,
-                Wish::Act(Action::Prompt(_, prompt)) => self.prompt(&prompt, &mut wanted).await,
-                Wish::Act(action) => {
+                LinkRequest::Open(..) => None,
+                LinkRequest::Act(Action::Prompt(_, prompt)) => self.prompt(&prompt, &mut wanted).await,
+                LinkRequest::Act(action) => {
                     self.act(&action, None);
                     None
                 }
-                Wish::Leave(_, gone) => Some(gone),
+                LinkRequest::Leave(_, gone) => Some(gone),
             };
             if let Some(gone) = left {
                 // Whoever left may not wait.
@@ -132,7 +132,7 @@ impl ExecLink {
     async fn prompt(
         &mut self,
         prompt: &Prompt,
-        wanted: &mut mpsc::UnboundedReceiver<Wish>,
+        wanted: &mut mpsc::UnboundedReceiver<LinkRequest>,
     ) -> Option<oneshot::Sender<()>> {
         let agent = self.agent.clone()?;
         let harness = Arc::clone(&self.harness);
@@ -152,11 +152,11 @@ impl ExecLink {
             tokio::select! {
                 biased;
                 ended = running.guard.ended() => break ended,
-                wish = wanted.recv() => match wish {
-                    Some(Wish::Act(Action::Interrupt(_))) => running.guard.stop().await,
-                    Some(Wish::Act(action)) => self.act(&action, Some(&prompt.id)),
-                    Some(Wish::Open(..)) => {}
-                    Some(Wish::Leave(_, gone)) => {
+                request = wanted.recv() => match request {
+                    Some(LinkRequest::Act(Action::Interrupt(_))) => running.guard.stop().await,
+                    Some(LinkRequest::Act(action)) => self.act(&action, Some(&prompt.id)),
+                    Some(LinkRequest::Open(..)) => {}
+                    Some(LinkRequest::Leave(_, gone)) => {
                         left = Some(gone);
                         running.guard.stop().await;
                     }

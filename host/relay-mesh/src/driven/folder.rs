@@ -5,12 +5,15 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use mesh::DryRun;
 use mesh::driven::DrivenId;
+use mesh::ports::data_files::Amount;
 use mesh::ports::machine::Machine as _;
 use store::StoreError;
 
 use super::program::ProgramFiles;
 use crate::compose::Open;
+use crate::runs::retention::size;
 
 /// The folder of the data folder that has them.
 const FOLDER: &str = "spawned";
@@ -88,8 +91,9 @@ impl DrivenFolder {
     }
 }
 
-/// Deletes the folders of agents that have no record any more.
-pub(crate) async fn clean_up(data: &Path, open: &Open) -> Result<(), StoreError> {
+/// Deletes the folders of agents that have no record any more, or only counts them.
+pub(crate) async fn clean_up(data: &Path, open: &Open, dry_run: DryRun) -> Result<Amount, StoreError> {
+    let mut deleted = Amount::default();
     let now = open.machine.now();
     for entry in std::fs::read_dir(data.join(FOLDER)).into_iter().flatten().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<DrivenId>().ok()) else { continue };
@@ -97,9 +101,15 @@ pub(crate) async fn clean_up(data: &Path, open: &Open) -> Result<(), StoreError>
         if now.since(id.made()) < BEGINS || open.mesh.driven(id).await?.is_some() {
             continue;
         }
-        if let Err(error) = DrivenFolder::of(data, id).delete() {
-            tracing::warn!(%id, %error, "the folder of a driven agent stays");
+        let folder = DrivenFolder::of(data, id);
+        let bytes = size(&folder.root);
+        match dry_run {
+            DryRun::Yes => deleted.add(bytes),
+            DryRun::No => match folder.delete() {
+                Ok(()) => deleted.add(bytes),
+                Err(error) => tracing::warn!(%id, %error, "the folder of a driven agent stays"),
+            },
         }
     }
-    Ok(())
+    Ok(deleted)
 }

@@ -10,7 +10,7 @@ use mesh::sessions::Principal;
 
 use super::asking;
 use super::begin;
-use super::permission::{self, Wish};
+use super::permission::{self, PermissionOutcome};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
@@ -37,9 +37,9 @@ impl ClientAgents {
     ) -> Result<SpawnAnswer, CommandError> {
         let wanted = WantedAgent { folder: folder_of(&self.context, caller, folder)?, ..wanted };
         let asker = permission::of_client(&self.context, &self.open, caller).await?;
-        let begun = match permission::wish(&self.context, &self.open, &asker, wanted).await? {
-            Wish::Begun(begun) => begun,
-            Wish::Waits(ask) => return Ok(SpawnAnswer::Waits { question: ask.id.to_string() }),
+        let begun = match permission::ask_for(&self.context, &self.open, &asker, wanted).await? {
+            PermissionOutcome::Begun(begun) => begun,
+            PermissionOutcome::Waits(ask) => return Ok(SpawnAnswer::Waits { question: ask.id.to_string() }),
         };
         self.open.mesh.want_driving(true).await?;
         let agent = begun.record.agent.name.clone();
@@ -63,8 +63,8 @@ impl ClientAgents {
         if record.ended.is_some() {
             return Ok(ReleaseAnswer::Ended(record.outcomes.into_iter().rev().find_map(|outcome| outcome.note)));
         }
-        let wish = (name, RequestKind::Dismiss { summary });
-        match asking::done(&self.context, &self.open, wish, Some(&by), most).await {
+        let request = (name, RequestKind::Dismiss { summary });
+        match asking::done(&self.context, &self.open, request, Some(&by), most).await {
             Ok((_, outcome)) => Ok(ReleaseAnswer::Ended(outcome.note)),
             Err(error) if error.exit() == Exit::TimedOut => Ok(ReleaseAnswer::Ending),
             Err(error) => Err(error),

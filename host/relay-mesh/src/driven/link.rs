@@ -35,7 +35,7 @@ pub(super) enum LinkNews {
 
 /// What an agent wants of its link.
 #[derive(Debug)]
-pub(super) enum Wish {
+pub(super) enum LinkRequest {
     /// Begin or continue a session, whose events go there.
     Open(Action, mpsc::UnboundedSender<LinkNews>),
     Act(Action),
@@ -54,7 +54,7 @@ struct Seats {
 /// A link that agents can be driven over.
 #[derive(Debug)]
 pub(super) struct Link {
-    wishes: mpsc::UnboundedSender<Wish>,
+    requests: mpsc::UnboundedSender<LinkRequest>,
     seats: Arc<Mutex<Seats>>,
     name: String,
     able: DriverAbilities,
@@ -66,7 +66,7 @@ pub(super) struct Link {
 /// An agent's end of a link. Dropping it leaves the link.
 #[derive(Debug)]
 pub(super) struct LinkHandle {
-    wishes: mpsc::UnboundedSender<Wish>,
+    requests: mpsc::UnboundedSender<LinkRequest>,
     pub(super) name: String,
     pub(super) able: DriverAbilities,
     has_left: bool,
@@ -75,10 +75,10 @@ pub(super) struct LinkHandle {
 impl Link {
     /// Takes frames to and fro, until the last agent has left or the program ends.
     pub(super) fn carry(harness: Arc<dyn Harness>, started: Started, greeting: Exchange) -> Link {
-        let (wishes, wanted) = mpsc::unbounded_channel();
+        let (requests, wanted) = mpsc::unbounded_channel();
         let seats = Arc::default();
         let link = Link {
-            wishes,
+            requests,
             seats: Arc::clone(&seats),
             name: started.name,
             able: started.able,
@@ -115,8 +115,8 @@ impl Link {
             return None;
         }
         seats.taken += 1;
-        let (wishes, name) = (self.wishes.clone(), self.name.clone());
-        Some(LinkHandle { wishes, name, able: self.able, has_left: false })
+        let (requests, name) = (self.requests.clone(), self.name.clone());
+        Some(LinkHandle { requests, name, able: self.able, has_left: false })
     }
 
     /// Whether nobody can be driven over it any more.
@@ -126,47 +126,47 @@ impl Link {
 }
 
 impl LinkHandle {
-    pub(super) fn of(wishes: mpsc::UnboundedSender<Wish>, name: &str, able: DriverAbilities) -> LinkHandle {
-        LinkHandle { wishes, name: name.to_owned(), able, has_left: false }
+    pub(super) fn of(requests: mpsc::UnboundedSender<LinkRequest>, name: &str, able: DriverAbilities) -> LinkHandle {
+        LinkHandle { requests, name: name.to_owned(), able, has_left: false }
     }
 
     /// Begins or continues a session. What is heard of it comes by the result.
     pub(super) fn open(&self, action: Action) -> mpsc::UnboundedReceiver<LinkNews> {
         let (sender, news) = mpsc::unbounded_channel();
         // The end of a link is heard by its news.
-        let _gone = self.wishes.send(Wish::Open(action, sender));
+        let _gone = self.requests.send(LinkRequest::Open(action, sender));
         news
     }
 
     pub(super) fn act(&self, action: Action) {
-        let _gone = self.wishes.send(Wish::Act(action));
+        let _gone = self.requests.send(LinkRequest::Act(action));
     }
 
     pub(super) fn actions(&self) -> LinkActions {
-        LinkActions(self.wishes.clone())
+        LinkActions(self.requests.clone())
     }
 
     /// Leaves the link: then `gone` is answered or dropped once nothing of this session runs in its program.
     pub(super) fn leave(mut self, session: Option<String>, gone: oneshot::Sender<()>) {
         self.has_left = true;
-        let _gone = self.wishes.send(Wish::Leave(session, gone));
+        let _gone = self.requests.send(LinkRequest::Leave(session, gone));
     }
 }
 
 /// What is asked of a link's sessions, for whoever has no place on it.
 #[derive(Clone, Debug)]
-pub(super) struct LinkActions(mpsc::UnboundedSender<Wish>);
+pub(super) struct LinkActions(mpsc::UnboundedSender<LinkRequest>);
 
 impl LinkActions {
     pub(super) fn act(&self, action: Action) {
-        let _gone = self.0.send(Wish::Act(action));
+        let _gone = self.0.send(LinkRequest::Act(action));
     }
 }
 
 impl Drop for LinkHandle {
     fn drop(&mut self) {
         if !self.has_left {
-            let _gone = self.wishes.send(Wish::Leave(None, oneshot::channel().0));
+            let _gone = self.requests.send(LinkRequest::Leave(None, oneshot::channel().0));
         }
     }
 }
@@ -216,7 +216,12 @@ struct Carrier {
 }
 
 impl Carrier {
-    async fn run(mut self, greeting: Exchange, mut incoming: Incoming, mut wanted: mpsc::UnboundedReceiver<Wish>) {
+    async fn run(
+        mut self,
+        greeting: Exchange,
+        mut incoming: Incoming,
+        mut wanted: mpsc::UnboundedReceiver<LinkRequest>,
+    ) {
         let over = match self.carry(greeting) {
             Ok(()) => self.talk(&mut incoming, &mut wanted).await,
             Err(over) => over,
@@ -247,15 +252,15 @@ impl Carrier {
         }
     }
 
-    async fn talk(&mut self, incoming: &mut Incoming, wanted: &mut mpsc::UnboundedReceiver<Wish>) -> Over {
+    async fn talk(&mut self, incoming: &mut Incoming, wanted: &mut mpsc::UnboundedReceiver<LinkRequest>) -> Over {
         loop {
             let outcome = tokio::select! {
                 frames = incoming.next() => match frames {
                     Ok(frames) => self.receive(&frames).await,
                     Err(error) => Err(error.into()),
                 },
-                wish = wanted.recv() => match wish {
-                    Some(wish) => self.wish(wish).await,
+                request = wanted.recv() => match request {
+                    Some(request) => self.request(request).await,
                     None => Err(Over::Left),
                 },
                 () = at(self.deadline) => self.is_late(),
@@ -276,14 +281,14 @@ impl Carrier {
         self.open_next().await
     }
 
-    async fn wish(&mut self, wish: Wish) -> Result<(), Over> {
-        match wish {
-            Wish::Open(action, to) => {
+    async fn request(&mut self, request: LinkRequest) -> Result<(), Over> {
+        match request {
+            LinkRequest::Open(action, to) => {
                 self.waiting.push_back((action, to));
                 self.open_next().await
             }
-            Wish::Act(action) => self.act(action).await,
-            Wish::Leave(session, gone) => self.leave(session, gone).await,
+            LinkRequest::Act(action) => self.act(action).await,
+            LinkRequest::Leave(session, gone) => self.leave(session, gone).await,
         }
     }
 

@@ -18,9 +18,9 @@ use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
 use crate::runs::{self, Runs, permission};
 
-/// What comes of a wish for an agent.
+/// What comes of asking for an agent.
 #[derive(Debug)]
-pub(crate) enum Wish {
+pub(crate) enum PermissionOutcome {
     /// There is one.
     Begun(Box<Spawned>),
     /// The user is asked first.
@@ -68,17 +68,17 @@ async fn of(open: &Open, evidence: permission::Evidence, mark: Option<&str>) -> 
 
 /// Begins an agent that is wanted, if the user allows it; else asks them. What would be refused whatever they say is
 /// refused here.
-pub(crate) async fn wish(
+pub(crate) async fn ask_for(
     context: &Context,
     open: &Open,
     asker: &SpawnAsker,
     wanted: WantedAgent,
-) -> Result<Wish, CommandError> {
+) -> Result<PermissionOutcome, CommandError> {
     let harness = begin::harness(open, &wanted.harness).await?.about().harness.clone();
     let id = open.mesh.new_driven_id();
     if asker.is_user() {
         let wanted = WantedAgent { harness, by: None, parent: None, ..wanted };
-        return Ok(Wish::Begun(Box::new(begin::begin(context, open, id, &wanted).await?)));
+        return Ok(PermissionOutcome::Begun(Box::new(begin::begin(context, open, id, &wanted).await?)));
     }
     // Two that have the last place at once are told apart here.
     let _alone = alone(context).await?;
@@ -89,7 +89,7 @@ pub(crate) async fn wish(
     let parent = asker.parent.as_ref().map(|parent| parent.id);
     let wanted = WantedAgent { harness, by: Some(agent.clone()), parent, ..wanted };
     match is_allowed(asker, (&wanted.harness, wanted.reach), &allowed.listed()?, &records, now) {
-        Ok(()) => Ok(Wish::Begun(Box::new(begin::begin(context, open, id, &wanted).await?))),
+        Ok(()) => Ok(PermissionOutcome::Begun(Box::new(begin::begin(context, open, id, &wanted).await?))),
         Err(why) => {
             if wanted.name.is_some() {
                 begin::free_name(open, wanted.name.as_ref(), &wanted.harness).await?;
@@ -100,7 +100,7 @@ pub(crate) async fn wish(
             };
             let by = AskedBy { agent: Some(agent), harness, session: None };
             let ask = open.mesh.ask_about_agent(by, wanted, why.to_string()).await?;
-            Ok(Wish::Waits(Box::new(ask)))
+            Ok(PermissionOutcome::Waits(Box::new(ask)))
         }
     }
 }

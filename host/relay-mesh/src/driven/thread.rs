@@ -5,14 +5,14 @@ use mesh::names::AgentName;
 use mesh::ports::driver::{DrivenAgent, DriverAbilities};
 use mesh::ports::harness::HarnessError;
 use mesh::ports::machine::Instant;
-use mesh::tool_threads::{ThreadWish, ToolThread, numbered, thread_context, thread_guidance};
+use mesh::tool_threads::{ToolThread, WantedThread, numbered, thread_context, thread_guidance};
 
 use super::begin::taken;
 use crate::compose::Open;
 use crate::errors::CommandError;
 
 /// The first name of an identity that no live agent has. That of an agent which is offline is taken over.
-pub(super) async fn free_name(open: &Open, thread: &ThreadWish) -> Result<AgentName, CommandError> {
+pub(super) async fn free_name(open: &Open, thread: &WantedThread) -> Result<AgentName, CommandError> {
     let live = open.mesh.driven_agents().await?;
     let names = numbered(&thread.identity, thread.team.as_deref())?;
     if let Some((id, ..)) = &thread.continues
@@ -37,13 +37,13 @@ pub(super) async fn free_name(open: &Open, thread: &ThreadWish) -> Result<AgentN
 }
 
 /// What it is told for its whole session.
-pub(super) fn guidance(name: &AgentName, wanted: &WantedAgent, thread: &ThreadWish) -> String {
+pub(super) fn guidance(name: &AgentName, wanted: &WantedAgent, thread: &WantedThread) -> String {
     let context = thread_context(name, thread.team.as_deref(), &thread.place, &wanted.folder);
     thread_guidance(thread.instructions.as_deref(), wanted.by.as_ref(), &context)
 }
 
 /// What it is told at the first turn if it goes on with an earlier one's session: that keeps the guidance of its beginning.
-pub(super) fn first_context(name: &AgentName, wanted: &WantedAgent, thread: &ThreadWish) -> Option<String> {
+pub(super) fn first_context(name: &AgentName, wanted: &WantedAgent, thread: &WantedThread) -> Option<String> {
     thread.continues.as_ref()?;
     Some(thread_context(name, thread.team.as_deref(), &thread.place, &wanted.folder))
 }
@@ -58,7 +58,7 @@ pub(super) fn is_taken(able: DriverAbilities, agent: &DrivenAgent) -> Result<(),
 }
 
 /// Its part of the record.
-pub(super) fn part(thread: &ThreadWish, now: Instant) -> ToolThread {
+pub(super) fn part(thread: &WantedThread, now: Instant) -> ToolThread {
     let (continues, began, summary) = match &thread.continues {
         Some((id, began, summary)) => (Some(id.clone()), *began, summary.clone()),
         None => (None, now, None),

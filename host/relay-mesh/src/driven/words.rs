@@ -11,7 +11,7 @@ use mesh::driven::{RequestKind, Said, SpawnAsker, WantedAgent, said, said_in_fil
 use mesh::messages::Draft;
 
 use super::agent::Driving;
-use super::permission::{self, Wish};
+use super::permission::{self, PermissionOutcome};
 use crate::errors::CommandError;
 use crate::runs::begin::existing;
 
@@ -69,7 +69,7 @@ impl Driving {
             }
             Said::Spawn(wanted) => {
                 let name = wanted.name.as_ref().map(ToString::to_string).unwrap_or_default();
-                self.wishes(*wanted).await.map_err(|error| format!("spawn {name}: {}", told(&error)))
+                self.starts(*wanted).await.map_err(|error| format!("spawn {name}: {}", told(&error)))
             }
             Said::Release(name) => {
                 self.releases(&name).await.map_err(|error| format!("release {name}: {}", told(&error)))
@@ -83,19 +83,19 @@ impl Driving {
         SpawnAsker { asker, parent: Some(self.record.clone()), run: None }
     }
 
-    async fn wishes(&self, wanted: WantedAgent) -> Result<(), CommandError> {
+    async fn starts(&self, wanted: WantedAgent) -> Result<(), CommandError> {
         let folder = existing(&self.record.agent.folder.join(&wanted.folder))?;
         let wanted = WantedAgent { folder, ..wanted };
         // This process drives it as well, so nothing has to be started.
-        match permission::wish(&self.host.context, &self.host.open, &self.asker(), wanted).await? {
-            Wish::Begun(_) | Wish::Waits(_) => Ok(()),
+        match permission::ask_for(&self.host.context, &self.host.open, &self.asker(), wanted).await? {
+            PermissionOutcome::Begun(_) | PermissionOutcome::Waits(_) => Ok(()),
         }
     }
 
     async fn releases(&self, name: &str) -> Result<(), CommandError> {
         let by = permission::may_dismiss(&self.host.open, &self.asker(), name).await?;
-        let wish = RequestKind::Dismiss { summary: false };
-        self.host.open.mesh.ask_driven(name, wish, Some(&by)).await?;
+        let request = RequestKind::Dismiss { summary: false };
+        self.host.open.mesh.ask_driven(name, request, Some(&by)).await?;
         Ok(())
     }
 }

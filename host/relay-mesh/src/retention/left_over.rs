@@ -17,7 +17,7 @@ const WRITTEN_IN: Duration = Duration::from_secs(3_600);
 
 /// What was deleted by file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Swept {
+pub(crate) struct DeletedFiles {
     /// Wake files whose session has no record.
     pub(crate) wake_files: Amount,
     /// Locks of such sessions.
@@ -29,23 +29,23 @@ pub(crate) struct Swept {
 }
 
 /// Deletes what nobody can need, or only counts it. What cannot be deleted stays for the next run.
-pub(crate) fn sweep(folder: &DataFolder, keep: Duration, now: SystemTime, dry_run: DryRun) -> Swept {
-    let mut swept = Swept::default();
+pub(crate) fn delete(folder: &DataFolder, keep: Duration, now: SystemTime, dry_run: DryRun) -> DeletedFiles {
+    let mut deleted = DeletedFiles::default();
     for top in ["wakes", "deliveries", "running"] {
         for harness in entries(&folder.root.join(top)) {
             let records = ["sessions", "ended"].map(|kind| folder.root.join(kind).join(harness.file_name()));
             for file in entries(&harness.path()) {
-                sessionless(&records, &file, (keep, now), dry_run, &mut swept);
+                sessionless(&records, &file, (keep, now), dry_run, &mut deleted);
             }
         }
     }
     let homes = entries(&folder.root.join("agents")).map(|home| home.path());
     for place in homes.chain([folder.root.clone(), folder.root.join("wake")]) {
         for file in entries(&place) {
-            abandoned(&place, &file, now, dry_run, &mut swept);
+            abandoned(&place, &file, now, dry_run, &mut deleted);
         }
     }
-    swept
+    deleted
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = DirEntry> + use<> {
@@ -58,7 +58,7 @@ fn sessionless(
     file: &DirEntry,
     (keep, now): (Duration, SystemTime),
     dry_run: DryRun,
-    swept: &mut Swept,
+    deleted: &mut DeletedFiles,
 ) {
     let name = file.file_name();
     let Some((leaf, what)) = name.to_str().and_then(file_of_session) else { return };
@@ -81,8 +81,8 @@ fn sessionless(
     };
     if counts(&file.path(), outcome) {
         match what {
-            FileOfSession::Log => swept.wake_files.add(found.len()),
-            FileOfSession::Lock | FileOfSession::Hold => swept.locks.add(found.len()),
+            FileOfSession::Log => deleted.wake_files.add(found.len()),
+            FileOfSession::Lock | FileOfSession::Hold => deleted.locks.add(found.len()),
         }
     }
 }
@@ -110,7 +110,7 @@ fn file_of_session(name: &str) -> Option<(&str, FileOfSession)> {
 }
 
 /// An index without its segment, or a file that a killed process was writing.
-fn abandoned(place: &Path, file: &DirEntry, now: SystemTime, dry_run: DryRun, swept: &mut Swept) {
+fn abandoned(place: &Path, file: &DirEntry, now: SystemTime, dry_run: DryRun, deleted: &mut DeletedFiles) {
     let name = file.file_name();
     let Some(name) = name.to_str() else { return };
     let is_index = match index_of(name) {
@@ -130,7 +130,7 @@ fn abandoned(place: &Path, file: &DirEntry, now: SystemTime, dry_run: DryRun, sw
         DryRun::No => gone(&file.path()),
     };
     if counts(&file.path(), outcome) {
-        if is_index { swept.indexes.add(found) } else { swept.drafts.add(found) }
+        if is_index { deleted.indexes.add(found) } else { deleted.drafts.add(found) }
     }
 }
 
@@ -223,17 +223,17 @@ mod tests {
         let now = fs::metadata(root).expect("there").modified().expect("a time");
         let week = Duration::from_secs(7 * 86_400);
         let all = |_: ()| goes.iter().filter(|path| root.join(path).exists()).count();
-        let would = sweep(&folder, week, now, DryRun::Yes);
+        let would = delete(&folder, week, now, DryRun::Yes);
         assert_eq!(all(()), goes.len(), "a dry run deletes nothing");
         assert_eq!((would.indexes.count, would.drafts.count), (3, 3));
-        let swept = sweep(&folder, week, now, DryRun::No);
-        assert_eq!((swept.indexes, swept.drafts), (would.indexes, would.drafts));
+        let deleted = delete(&folder, week, now, DryRun::No);
+        assert_eq!((deleted.indexes, deleted.drafts), (would.indexes, would.drafts));
         assert_eq!(all(()), 0, "{:?}", goes.iter().filter(|path| root.join(path).exists()).collect::<Vec<_>>());
         for path in stays.iter().chain(&["wakes/claude/young.jsonl", "wakes/claude/busy.jsonl"]) {
             assert!(root.join(path).exists(), "{path}");
         }
         drop(busy);
-        sweep(&folder, week, now, DryRun::No);
+        delete(&folder, week, now, DryRun::No);
         assert!(!root.join("wakes/claude/busy.jsonl").exists(), "nobody has it any more");
     }
 }

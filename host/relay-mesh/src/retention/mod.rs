@@ -6,11 +6,12 @@
 
 pub(crate) mod daily;
 mod data_files;
-mod sweep;
+mod left_over;
 
 use std::time::{Duration, Instant, SystemTime};
 
 use adapters::LeftByAdapters;
+use mesh::ports::data_files::Amount;
 use mesh::ports::machine::Machine as _;
 use mesh::{Cleanup, DryRun, Scope};
 use processes::git::Git;
@@ -24,7 +25,7 @@ use crate::runs::Runs;
 use crate::runs::retention::{DeletedRuns, delete_old};
 use crate::server::background;
 use data_files::DataFolder;
-pub(crate) use sweep::Swept;
+pub(crate) use left_over::DeletedFiles;
 
 /// How often to look whether another cleanup is done.
 const LOOK: Duration = Duration::from_millis(20);
@@ -33,10 +34,12 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub(crate) struct CleanedUp {
     pub(crate) mesh: Cleanup,
-    pub(crate) files: Swept,
+    pub(crate) files: DeletedFiles,
     pub(crate) adapters: LeftByAdapters,
     /// Runs that ended long ago.
     pub(crate) runs: DeletedRuns,
+    /// Folders of driven agents that have no record any more.
+    pub(crate) driven: Amount,
 }
 
 /// Held by the one cleanup of a data folder; none if another one still runs after `patience`.
@@ -64,7 +67,7 @@ pub(crate) async fn clean_up(
     }
     let now = SystemTime::UNIX_EPOCH + Duration::from_millis(open.machine.now().0);
     let keep = Duration::from_millis(settings.keep.value);
-    let files = sweep::sweep(&folder, keep, now, dry_run);
+    let files = left_over::delete(&folder, keep, now, dry_run);
     if dry_run == DryRun::No
         && let Err(error) = background::rotate_log(&folder.root)
     {
@@ -80,8 +83,6 @@ pub(crate) async fn clean_up(
         // Nothing was ever run here, and looking makes no folder; or it is one that cannot be used.
         None | Some(Err(_)) => DeletedRuns::default(),
     };
-    if dry_run == DryRun::No {
-        driven::folder::clean_up(&settings.dir.value, open).await?;
-    }
-    Ok(CleanedUp { mesh, files, adapters, runs })
+    let driven = driven::folder::clean_up(&settings.dir.value, open, dry_run).await?;
+    Ok(CleanedUp { mesh, files, adapters, runs, driven })
 }

@@ -64,7 +64,8 @@ fn delete(folder: &RunFolder) -> std::io::Result<()> {
     folder.delete()
 }
 
-fn size(folder: &Path) -> u64 {
+/// The bytes of the files below a folder.
+pub(crate) fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {

@@ -53,7 +53,7 @@ pub(crate) fn decision(plan: &Plan, confirmation: Confirmation, audience: Audien
 
 /// What the user wants, asked `[y]es [d]iff [N]o`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum TypedAnswer {
     Apply,
     /// See every line first, and be asked again.
     SeeDiff,
@@ -61,12 +61,12 @@ pub(crate) enum Wish {
 }
 
 /// What an answer to `[y]es [d]iff [N]o` means. An empty line means no.
-pub(crate) fn wish(answer: &str) -> Wish {
+pub(crate) fn typed(answer: &str) -> TypedAnswer {
     let diff = ["d", "diff"].contains(&answer.trim().to_ascii_lowercase().as_str());
     match (is_yes(answer), diff) {
-        (true, _) => Wish::Apply,
-        (false, true) => Wish::SeeDiff,
-        (false, false) => Wish::Decline,
+        (true, _) => TypedAnswer::Apply,
+        (false, true) => TypedAnswer::SeeDiff,
+        (false, false) => TypedAnswer::Decline,
     }
 }
 
@@ -112,14 +112,14 @@ mod tests {
     #[test]
     fn the_diff_is_shown_to_who_asks_for_it() {
         for (answer, expected) in [
-            ("y\n", Wish::Apply),
-            ("d\n", Wish::SeeDiff),
-            (" Diff ", Wish::SeeDiff),
-            ("\n", Wish::Decline),
-            ("", Wish::Decline),
-            ("dy", Wish::Decline),
+            ("y\n", TypedAnswer::Apply),
+            ("d\n", TypedAnswer::SeeDiff),
+            (" Diff ", TypedAnswer::SeeDiff),
+            ("\n", TypedAnswer::Decline),
+            ("", TypedAnswer::Decline),
+            ("dy", TypedAnswer::Decline),
         ] {
-            assert_eq!(wish(answer), expected, "{answer:?}");
+            assert_eq!(typed(answer), expected, "{answer:?}");
         }
     }
 

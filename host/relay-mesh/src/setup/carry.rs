@@ -5,7 +5,7 @@ use std::path::Path;
 
 use mesh::ports::harness::{Edit, Plan, Scope};
 
-use super::agreement::{Audience, Confirmation, Decision, Wish, decision, wish};
+use super::agreement::{Audience, Confirmation, Decision, TypedAnswer, decision, typed};
 use super::diff;
 use super::installed::scope_name;
 use super::shapes::{FileChange, PlanOutcome, PlanShape};
@@ -185,10 +185,10 @@ fn ask(context: &Context, plan: &Plan, files: &[FileChange]) -> Result<bool, Com
         context.printer.on_standard_error(&format!("{}. Go on? [y]es [d]iff [N]o ", diff::future(plan)));
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).map_err(StreamError::Input)?;
-        match wish(&answer) {
-            Wish::Apply => return Ok(true),
-            Wish::Decline => return Ok(false),
-            Wish::SeeDiff => context.printer.data(&diffs(files))?,
+        match typed(&answer) {
+            TypedAnswer::Apply => return Ok(true),
+            TypedAnswer::Decline => return Ok(false),
+            TypedAnswer::SeeDiff => context.printer.data(&diffs(files))?,
         }
     }
 }

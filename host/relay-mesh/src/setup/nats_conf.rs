@@ -29,11 +29,11 @@ impl FromStr for Login {
     type Err = InvalidLogin;
 
     fn from_str(text: &str) -> Result<Login, InvalidLogin> {
-        let (host, nkey) = match text.split_once('=') {
-            Some((host, nkey)) => (host, Some(nkey)),
+        let (machine, nkey) = match text.split_once('=') {
+            Some((machine, nkey)) => (machine, Some(nkey)),
             None => (text, None),
         };
-        NatsOptions { host: host.to_owned(), ..NatsOptions::default() }.check()?;
+        NatsOptions { machine: machine.to_owned(), ..NatsOptions::default() }.check()?;
         if let Some(nkey) = nkey {
             let is_public = nkey.starts_with('U')
                 && nkey.len() == 56
@@ -44,7 +44,7 @@ impl FromStr for Login {
                 return Err(InvalidLogin::Key(shown.to_owned()));
             }
         }
-        Ok(Login { machine: host.to_owned(), nkey: nkey.map(str::to_owned) })
+        Ok(Login { machine: machine.to_owned(), nkey: nkey.map(str::to_owned) })
     }
 }
 
@@ -57,12 +57,12 @@ pub(crate) fn operator_variable(prefix: &str) -> String {
     format!("{}_OPERATOR_PASSWORD", variable(prefix))
 }
 
-pub(crate) fn password_variable(host: &str) -> String {
-    format!("RELAY_PASSWORD_{}", variable(host))
+pub(crate) fn password_variable(machine: &str) -> String {
+    format!("RELAY_PASSWORD_{}", variable(machine))
 }
 
 /// The whole configuration.
-pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
+pub(crate) fn render(prefix: &str, logins: &[(Login, Access)]) -> String {
     let mut text = String::from(
         "# A nats-server for relay-mesh, printed by `relay-mesh nats-auth`. Each machine writes under its own name\n\
          # alone. Words with a dollar sign in front are variables that the server reads when it starts (put quotes\n\
@@ -79,7 +79,7 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
     line(2, "jetstream: enabled");
     line(2, &format!("users: [{{ user: {}, password: ${} }}]", operator(prefix), operator_variable(prefix)));
     // The operator can also reach the streams by the mesh's domain, from a machine that uses it.
-    if let Some((_, access)) = hosts.first() {
+    if let Some((_, access)) = logins.first() {
         line(2, "mappings: {");
         for (known, meant) in [
             ("STREAM.>", "$JS.API.STREAM.>"),
@@ -92,19 +92,19 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
         line(2, "}");
     }
     line(2, "exports: [");
-    for (login, access) in hosts {
+    for (login, access) in logins {
         let accounts = format!("accounts: [{}]", account(prefix, &login.machine));
         for (subject, _) in access.writes.iter().chain(&access.asks) {
             line(3, &format!("{{ service: \"{subject}\", {accounts} }}"));
         }
     }
-    let everyone: Vec<String> = hosts.iter().map(|(login, _)| account(prefix, &login.machine)).collect();
-    if let Some((_, access)) = hosts.first() {
+    let everyone: Vec<String> = logins.iter().map(|(login, _)| account(prefix, &login.machine)).collect();
+    if let Some((_, access)) = logins.first() {
         line(3, &format!("{{ stream: \"{}\", accounts: [{}] }}", access.hears, everyone.join(", ")));
     }
     line(2, "]");
     line(1, "}");
-    for (login, access) in hosts {
+    for (login, access) in logins {
         line(1, &format!("{} {{", account(prefix, &login.machine)));
         line(
             2,
@@ -132,8 +132,8 @@ pub(crate) fn render(prefix: &str, hosts: &[(Login, Access)]) -> String {
     text
 }
 
-fn account(prefix: &str, host: &str) -> String {
-    format!("\"{prefix}-{host}\"")
+fn account(prefix: &str, machine: &str) -> String {
+    format!("\"{prefix}-{machine}\"")
 }
 
 fn variable(word: &str) -> String {
@@ -152,11 +152,11 @@ mod tests {
     fn each_machine_has_an_account_that_holds_its_own_subjects_and_no_others() {
         let options = NatsOptions::default();
         let nkey = format!("U{}", "A".repeat(55));
-        let hosts = [
+        let logins = [
             (Login { machine: "one-1f".to_owned(), nkey: None }, options.access_of("one-1f")),
             (Login { machine: "two".to_owned(), nkey: Some(nkey.clone()) }, options.access_of("two")),
         ];
-        let text = render("RELAY", &hosts);
+        let text = render("RELAY", &logins);
         assert!(text.contains("\njetstream { store_dir: \"relay-data\" }\n"), "not among temporary files: {text}");
         let (_, of_one) = text.split_once("\"RELAY-one-1f\" {").expect("an account");
         let (of_one, of_two) = of_one.split_once("\"RELAY-two\" {").expect("another");

@@ -45,7 +45,7 @@ pub(crate) struct DeletedShape {
 
 impl CleanupShape {
     pub(crate) fn of(cleaned: &CleanedUp, dry_run: DryRun) -> CleanupShape {
-        let CleanedUp { mesh: cleanup, files, adapters, runs } = cleaned;
+        let CleanedUp { mesh: cleanup, files, adapters, runs, driven } = cleaned;
         let dry_run = match dry_run {
             DryRun::No => false,
             DryRun::Yes => true,
@@ -58,6 +58,7 @@ impl CleanupShape {
             ("files of compiled adapters", adapters.compiled),
             ("notes of adapters that are gone", adapters.notes),
             ("runs", runs.runs),
+            ("folders of driven agents", *driven),
         ];
         let counted = cleanup.tally.amounts.iter().map(|(kind, amount)| (kind.as_str(), *amount)).chain(by_file);
         CleanupShape {

@@ -131,24 +131,24 @@ impl Show for SpawnedShape {
 
 /// An agent that the user is asked about first.
 #[derive(Debug, Serialize)]
-pub(crate) struct WishShape {
+pub(crate) struct SpawnRequestShape {
     /// The question's id.
     question: String,
     #[serde(skip)]
     harness: String,
 }
 
-impl WishShape {
-    pub(crate) fn of(ask: &Ask) -> WishShape {
+impl SpawnRequestShape {
+    pub(crate) fn of(ask: &Ask) -> SpawnRequestShape {
         let harness = match &ask.what {
             AskKind::Consent(ConsentFor::Spawn(wanted)) => wanted.harness.clone(),
             _ => String::new(),
         };
-        WishShape { question: ask.id.to_string(), harness }
+        SpawnRequestShape { question: ask.id.to_string(), harness }
     }
 }
 
-impl Show for WishShape {
+impl Show for SpawnRequestShape {
     fn text(&self) -> String {
         format!("your user is asked whether an agent of {} may be started ({})", self.harness, self.question)
     }

@@ -7,7 +7,7 @@ use super::counted;
 use crate::render::Show;
 
 #[derive(Debug, Serialize)]
-pub(crate) struct CarriedShape {
+pub(crate) struct MigrationShape {
     /// Log entries written.
     pub(crate) entries: usize,
     /// Values written.
@@ -20,14 +20,14 @@ pub(crate) struct CarriedShape {
     pub(crate) damaged: usize,
 }
 
-impl CarriedShape {
-    pub(crate) fn of(carried: &MigrationReport) -> CarriedShape {
+impl MigrationShape {
+    pub(crate) fn of(carried: &MigrationReport) -> MigrationShape {
         let MigrationReport { entries, values, already, kept, damaged } = *carried;
-        CarriedShape { entries, values, already, kept, damaged }
+        MigrationShape { entries, values, already, kept, damaged }
     }
 }
 
-impl Show for CarriedShape {
+impl Show for MigrationShape {
     fn text(&self) -> String {
         let mut text = format!(
             "moved {} and {}; {} were there already",

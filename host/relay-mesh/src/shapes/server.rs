@@ -35,7 +35,7 @@ pub(crate) struct UpShape {
     /// `started` or `running` (it was before).
     pub(crate) outcome: &'static str,
     #[serde(flatten)]
-    pub(crate) host: ServerShape,
+    pub(crate) own: ServerShape,
     /// This machine's own nats-server, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server: Option<NatsShape>,
@@ -57,15 +57,15 @@ pub(crate) struct NatsShape {
 
 impl Show for UpShape {
     fn text(&self) -> String {
-        let url = self.host.url.as_deref().unwrap_or_default();
-        let pid = self.host.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
-        let host = match self.outcome {
+        let url = self.own.url.as_deref().unwrap_or_default();
+        let pid = self.own.pid.map_or_else(String::new, |pid| format!(", process {pid}"));
+        let own = match self.outcome {
             "started" => format!("the server runs: {url}{pid}"),
             _ => format!("the server runs already: {url}{pid}"),
         };
         let nats = self.server.iter().map(|server| format!("nats-server runs: {}, process {}", server.url, server.pid));
         let with = self.with.iter().map(WithShape::text);
-        nats.chain([host]).chain(with).collect::<Vec<_>>().join("\n")
+        nats.chain([own]).chain(with).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct DownShape {
 
 impl Show for DownShape {
     fn text(&self) -> String {
-        let host = match self.pid {
+        let own = match self.pid {
             Some(pid) => format!("stopped the server, process {pid}"),
             None => "no server runs".to_owned(),
         };
@@ -95,7 +95,7 @@ impl Show for DownShape {
         let of_harnesses = self.harness_servers.iter();
         let of_harnesses =
             of_harnesses.map(|server| format!("stopped the server of {}, process {}", server.title, server.pid));
-        [host].into_iter().chain(nats).chain(of_harnesses).collect::<Vec<_>>().join("\n")
+        [own].into_iter().chain(nats).chain(of_harnesses).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -114,8 +114,7 @@ pub(crate) struct HeldShape {
 #[derive(Debug, Serialize)]
 pub(crate) struct StatusShape<'a> {
     pub(crate) dir: String,
-    #[serde(rename = "server")]
-    pub(crate) host: ServerShape,
+    pub(crate) server: ServerShape,
     /// Servers of harnesses that relay-mesh keeps running.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) harness_servers: Vec<HarnessServerShape>,
@@ -200,7 +199,7 @@ impl StatusShape<'_> {
     /// Everything that was asked for, for a terminal or whole.
     fn blocks(&self, screen: Option<&Screen>) -> String {
         let cut = |text: String| screen.map_or_else(|| text.clone(), |screen| screen.cut_lines(&text));
-        let server = match (&self.host.url, self.host.pid) {
+        let server = match (&self.server.url, self.server.pid) {
             (Some(url), Some(pid)) => format!("{url}, process {pid}"),
             (Some(_), None) | (None, _) => {
                 "not running; clients over HTTP need one, and sessions that nothing else wakes (`relay-mesh up`)"

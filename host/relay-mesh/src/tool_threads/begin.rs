@@ -12,12 +12,12 @@ use mesh::ports::driver::{Approvals, Tailoring};
 use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::Reach;
 use mesh::sessions::Principal;
-use mesh::tool_threads::{ThreadRow, ThreadWish};
+use mesh::tool_threads::{ThreadRow, WantedThread};
 
 use super::{Resume, Shared, agent_of, limits, place};
 use crate::config::{Allowed, Origin};
 use crate::driven::asking;
-use crate::driven::permission::{self, Wish};
+use crate::driven::permission::{self, PermissionOutcome};
 use crate::errors::CommandError;
 use crate::runs::begin::full_name;
 use crate::runs::for_clients::folder_of;
@@ -56,7 +56,7 @@ impl Shared {
             Some(instructions) => Some(instructions),
             None => of_file(&defaults.instructions)?,
         };
-        let thread = ThreadWish {
+        let thread = WantedThread {
             identity: self.identity(&harness),
             team: self.context.settings.team.value.clone(),
             place: place::of(&folder),
@@ -95,7 +95,7 @@ impl Shared {
     ) -> Result<ThreadCall, CommandError> {
         let folder = crate::runs::begin::existing(&row.cwd)?;
         let summary = self.open.mesh.thread_summary(&row.thread).await?;
-        let thread = ThreadWish {
+        let thread = WantedThread {
             identity: row.identity,
             team: row.team,
             place: place::of(&folder),
@@ -137,13 +137,13 @@ impl Shared {
         }
         self.make_room(&agent, allowed.bounds()?.each).await?;
         let text = wanted.text.clone();
-        let call = match permission::wish(&self.context, &self.open, &asker, wanted).await? {
-            Wish::Begun(begun) => {
+        let call = match permission::ask_for(&self.context, &self.open, &asker, wanted).await? {
+            PermissionOutcome::Begun(begun) => {
                 self.open.mesh.want_driving(true).await?;
                 let prompt = begun.record.requests.first().map(|request| request.id.clone());
                 ThreadCall { agent: begun.record.id.to_string(), prompt, question: None }
             }
-            Wish::Waits(ask) => {
+            PermissionOutcome::Waits(ask) => {
                 ThreadCall { agent: ask.id.to_string(), prompt: None, question: Some(ask.id.to_string()) }
             }
         };

@@ -15,7 +15,7 @@ pub(super) async fn check(make: &impl Fn() -> Pair) {
     of_many_who_swap_at_once_each_counts_once(make()).await;
     what_is_not_json_is_no_value(make()).await;
     keys_are_listed_under_a_prefix_in_order(make()).await;
-    a_crowd_is_seen_at_a_glance(make()).await;
+    many_children_are_read_at_once(make()).await;
     one_at_a_time_holds_a_key(make()).await;
     where_no_hosts_are_kept_apart_a_home_needs_no_moving(make()).await;
 }
@@ -132,28 +132,28 @@ async fn keys_are_listed_under_a_prefix_in_order(pair: Pair) {
     }
 }
 
-async fn a_crowd_is_seen_at_a_glance(pair: Pair) {
+async fn many_children_are_read_at_once(pair: Pair) {
     // Enough children that a store with several threads uses them.
-    let crowd: Vec<Key> = (0..300).map(|number| key("crowd").child(&format!("one-{number}"))).collect();
-    for (number, at) in crowd.iter().enumerate() {
+    let many: Vec<Key> = (0..300).map(|number| key("many").child(&format!("one-{number}"))).collect();
+    for (number, at) in many.iter().enumerate() {
         swap(&*pair.one, &at.child("meta"), None, Some(&number.to_string())).await.expect("swapped");
     }
-    swap(&*pair.one, &crowd[7].child("beat"), None, Some("[7]")).await.expect("swapped");
-    super::append(&*pair.one, &crowd[8].child("mail"), 0..1).await;
+    swap(&*pair.one, &many[7].child("beat"), None, Some("[7]")).await.expect("swapped");
+    super::append(&*pair.one, &many[8].child("mail"), 0..1).await;
     // None of these is a child: no such value, a value of its own, one further below, a log.
-    for text in ["crowd/without/beat", "crowd/alone", "crowd/deep/er/meta"] {
+    for text in ["many/without/beat", "many/alone", "many/deep/er/meta"] {
         swap(&*pair.one, &key(text), None, Some("1")).await.expect("swapped");
     }
-    super::append(&*pair.one, &key("crowd/logs/meta"), 0..1).await;
-    let gone = swap(&*pair.one, &key("crowd/gone/meta"), None, Some("1")).await.expect("swapped");
-    swap(&*pair.one, &key("crowd/gone/meta"), gone, None).await.expect("removed");
+    super::append(&*pair.one, &key("many/logs/meta"), 0..1).await;
+    let gone = swap(&*pair.one, &key("many/gone/meta"), None, Some("1")).await.expect("swapped");
+    swap(&*pair.one, &key("many/gone/meta"), gone, None).await.expect("removed");
     let beside = [Leaf::Value("beat"), Leaf::Log("mail")];
-    let seen = super::crowd(&*pair.other, &key("crowd"), "meta", &beside).await;
-    let mut expected: Vec<_> = crowd.iter().map(Key::leaf).collect();
+    let seen = super::children(&*pair.other, &key("many"), "meta", &beside).await;
+    let mut expected: Vec<_> = many.iter().map(Key::leaf).collect();
     expected.sort();
     assert_eq!(seen.iter().map(|(name, ..)| name.as_str()).collect::<Vec<_>>(), expected);
     for (name, value, beside) in seen {
-        let number = name.strip_prefix("one-").expect("one of the crowd");
+        let number = name.strip_prefix("one-").expect("one of the many");
         assert_eq!(value, number.as_bytes(), "{name}");
         match (&beside[..], number) {
             ([ChildLeaf::Unknown, ChildLeaf::Unknown], _) => {}
@@ -164,23 +164,23 @@ async fn a_crowd_is_seen_at_a_glance(pair: Pair) {
         }
     }
     // A second read sees the changes since: one added, one changed, one added and removed, one removed.
-    let meta = |number: usize| crowd[number].child("meta");
-    swap(&*pair.one, &key("crowd/late/meta"), None, Some("\"late\"")).await.expect("swapped");
+    let meta = |number: usize| many[number].child("meta");
+    swap(&*pair.one, &key("many/late/meta"), None, Some("\"late\"")).await.expect("swapped");
     let (revision, _) = value(&*pair.one, &meta(3)).await.expect("a value");
     swap(&*pair.one, &meta(3), Some(Revision(revision)), Some("\"new\"")).await.expect("swapped");
-    let brief = swap(&*pair.one, &key("crowd/brief/meta"), None, Some("1")).await.expect("swapped");
-    swap(&*pair.one, &key("crowd/brief/meta"), brief, None).await.expect("removed");
+    let brief = swap(&*pair.one, &key("many/brief/meta"), None, Some("1")).await.expect("swapped");
+    swap(&*pair.one, &key("many/brief/meta"), brief, None).await.expect("removed");
     let (revision, _) = value(&*pair.one, &meta(4)).await.expect("a value");
     swap(&*pair.one, &meta(4), Some(Revision(revision)), None).await.expect("removed");
-    let seen = super::crowd(&*pair.other, &key("crowd"), "meta", &[]).await;
+    let seen = super::children(&*pair.other, &key("many"), "meta", &[]).await;
     let values: BTreeMap<String, Vec<u8>> = seen.into_iter().map(|(name, value, _)| (name, value)).collect();
-    assert_eq!(values.len(), crowd.len());
+    assert_eq!(values.len(), many.len());
     for (name, expected) in
         [("late", Some("\"late\"")), ("one-3", Some("\"new\"")), ("one-4", None), ("one-5", Some("5")), ("brief", None)]
     {
         assert_eq!(values.get(name).map(Vec::as_slice), expected.map(str::as_bytes), "{name}");
     }
-    assert!(super::crowd(&*pair.other, &key("nobody"), "meta", &beside).await.is_empty());
+    assert!(super::children(&*pair.other, &key("nobody"), "meta", &beside).await.is_empty());
 }
 
 async fn one_at_a_time_holds_a_key(pair: Pair) {

@@ -21,7 +21,6 @@ pub(super) struct MemoryState {
     planned: Option<(u64, Fault)>,
 }
 
-/// One log.
 #[derive(Clone, Debug, Default)]
 struct Log {
     lines: Vec<LogLine>,

@@ -6,9 +6,9 @@ use store::Ownership as _;
 use super::*;
 
 /// Alice lives on `here`, bob on `there`; `evil` has an agent eve.
-fn hosts() -> Hosts {
+fn machines() -> Owners {
     [("alice", "here"), ("bob", "there"), ("eve", "evil")]
-        .map(|(name, host)| (keys::agents().child(name), host.to_owned()))
+        .map(|(name, machine)| (keys::agents().child(name), machine.to_owned()))
         .into()
 }
 
@@ -16,8 +16,8 @@ fn key(text: &str) -> Key {
     text.parse().expect("a key")
 }
 
-fn part(host: &str, value: &Value) -> Part {
-    Part { host: host.to_owned(), bytes: value.to_string().into_bytes() }
+fn part(machine: &str, value: &Value) -> Part {
+    Part { machine: machine.to_owned(), bytes: value.to_string().into_bytes() }
 }
 
 const FIRST: &str = "01JD8Z3K5V0000000000000001";
@@ -30,7 +30,7 @@ type Reserved<'a> = (&'a str, &'a str, Option<(&'a str, bool)>);
 fn reserved(case: &str, parts: &[(&str, &[Reserved<'_>])], expected: &[&str]) {
     let parts: Vec<Part> = parts
         .iter()
-        .map(|(host, reservations)| {
+        .map(|(machine, reservations)| {
             let reservations: Vec<Value> = reservations
                 .iter()
                 .map(|(id, owner, taken)| {
@@ -44,12 +44,12 @@ fn reserved(case: &str, parts: &[(&str, &[Reserved<'_>])], expected: &[&str]) {
                     one
                 })
                 .collect();
-            part(host, &json!({ "repository": "/r", "reservations": reservations }))
+            part(machine, &json!({ "repository": "/r", "reservations": reservations }))
         })
         .collect();
     let at = key("reservations/r");
     let owners = AgentOwnership.owners_needed(&at, &parts);
-    let known: Hosts = hosts().into_iter().filter(|(home, _)| owners.contains(home)).collect();
+    let known: Owners = machines().into_iter().filter(|(home, _)| owners.contains(home)).collect();
     let merged = AgentOwnership.merge(&at, &parts, &known).map(|bytes| serde_json::from_slice::<Ledger>(&bytes));
     let told: Vec<String> = merged
         .map(|ledger| ledger.expect("a ledger").reservations)
@@ -112,9 +112,9 @@ fn what_one_machine_says_in_no_words_of_ours_costs_nothing_of_what_others_say() 
     for (at, readable, words) in [("reservations/r", ledger, "\"owner\":\"alice\""), ("commands/c", command, "/build")]
     {
         let parts = [part("here", &readable), part("evil", &json!("nonsense"))];
-        let merged = AgentOwnership.merge(&key(at), &parts, &hosts()).expect("something counts");
+        let merged = AgentOwnership.merge(&key(at), &parts, &machines()).expect("something counts");
         assert!(String::from_utf8_lossy(&merged).contains(words), "{at}");
-        let nonsense = AgentOwnership.merge(&key(at), &parts[1..], &hosts()).expect("it is told");
+        let nonsense = AgentOwnership.merge(&key(at), &parts[1..], &machines()).expect("it is told");
         assert_eq!(nonsense, b"\"nonsense\"", "{at}: where nothing can be read, whoever reads is told");
     }
 }
@@ -123,21 +123,21 @@ fn what_one_machine_says_in_no_words_of_ours_costs_nothing_of_what_others_say() 
 fn commanded(case: &str, parts: &[(&str, &str, &str, &str, &str)], expected: Option<&str>) {
     let parts: Vec<Part> = parts
         .iter()
-        .map(|(host, from, to, name, stage)| {
+        .map(|(machine, from, to, name, stage)| {
             let stage = match *stage {
                 "pending" => json!({ "is": "pending" }),
                 "done" => json!({ "is": "done", "at": 3, "ended": "succeeded", "result": "ok" }),
                 other => json!({ "is": other, "at": 2 }),
             };
             part(
-                host,
+                machine,
                 &json!({
                     "id": FIRST, "from": from, "to": to, "command": name, "created": 1, "expires": 9, "stage": stage,
                 }),
             )
         })
         .collect();
-    let merged = AgentOwnership.merge(&key("commands/c"), &parts, &hosts());
+    let merged = AgentOwnership.merge(&key("commands/c"), &parts, &machines());
     let told = merged.map(|bytes| {
         let Command { from, to, command, stage, .. } = serde_json::from_slice(&bytes).expect("a command");
         let stage = match stage {

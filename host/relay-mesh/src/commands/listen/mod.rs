@@ -131,17 +131,17 @@ impl CommandSpec for Args {
         };
         let (arrivals, mut arrived) = mpsc::channel(1);
         let environment = context.environment.pairs();
-        let mut desk =
+        let mut listener =
             Listener::new(open.mesh.clone(), context.printer, receipts, harness.clone(), environment, arrivals);
         let mut orders: Option<Orders> = None;
         let mut runs = Runs::of(open.mesh.clone(), harness.clone());
         match (harness, self.session) {
-            (Some(harness), Some(id)) => desk.watch(Target::Session(SessionRef { harness, id })).await?,
+            (Some(harness), Some(id)) => listener.watch(Target::Session(SessionRef { harness, id })).await?,
             (Some(_), None) => {}
             (None, _) => {
                 let caller = context.principal(&open, self.agent).await?;
                 let agent = caller.agent().ok_or(NoAgent)?;
-                desk.watch(Target::Agent(agent.clone())).await?;
+                listener.watch(Target::Agent(agent.clone())).await?;
                 orders = self.commands.then(|| Orders::of(open.mesh.clone(), caller, receipts));
             }
         }
@@ -154,14 +154,14 @@ impl CommandSpec for Args {
         let outcome = loop {
             tokio::select! {
                 () = stop.asked() => break Ok(()),
-                _ = beat.tick() => desk.go_on().await,
+                _ = beat.tick() => listener.go_on().await,
                 line = lines.next() => match line {
                     Ok(Line::End) => break Ok(()),
-                    Ok(Line::TooLong) => desk.complain("a line is longer than is taken; it was passed over")?,
+                    Ok(Line::TooLong) => listener.complain("a line is longer than is taken; it was passed over")?,
                     Ok(Line::Text(text)) => {
                         let outcome = match text.parse::<Heard>() {
-                            Ok(heard) => hear(heard, &mut desk, &mut orders, &mut runs).await,
-                            Err(error) => desk.complain(&error.to_string()),
+                            Ok(heard) => hear(heard, &mut listener, &mut orders, &mut runs).await,
+                            Err(error) => listener.complain(&error.to_string()),
                         };
                         if let Err(error) = outcome {
                             break Err(error);
@@ -169,17 +169,17 @@ impl CommandSpec for Args {
                     }
                     Err(error) => break Err(StreamError::Input(error).into()),
                 },
-                taken = next(&mut orders) => if let Err(error) = print(&mut orders, taken, &desk, open.machine.now()).await {
+                taken = next(&mut orders) => if let Err(error) = print(&mut orders, taken, &listener, open.machine.now()).await {
                     break Err(error);
                 },
                 asked = runs.next() => {
                     let taken = Box::new(CommandShape::of(&asked.command, open.machine.now()));
-                    if let Err(error) = desk.printer.line(&Said::Command { session: Some(&asked.session), taken }) {
+                    if let Err(error) = listener.printer.line(&Said::Command { session: Some(&asked.session), taken }) {
                         break Err(error);
                     }
                     runs.printed(asked);
                 },
-                Some(arrival) = arrived.recv() => if let Err(error) = desk.take(arrival).await {
+                Some(arrival) = arrived.recv() => if let Err(error) = listener.take(arrival).await {
                     break Err(error);
                 },
             }
@@ -188,7 +188,7 @@ impl CommandSpec for Args {
         if let Some(orders) = orders {
             orders.close().await;
         }
-        desk.close(arrived).await;
+        listener.close(arrived).await;
         outcome.map(|()| Exit::Success)
     }
 }
@@ -196,7 +196,7 @@ impl CommandSpec for Args {
 /// Handles an input line: those about commands here, every other one in `Listener::hear`.
 async fn hear(
     heard: Heard,
-    desk: &mut Listener,
+    listener: &mut Listener,
     orders: &mut Option<Orders>,
     runs: &mut Runs,
 ) -> Result<(), CommandError> {
@@ -206,19 +206,19 @@ async fn hear(
             let ended = match ended {
                 Ending::Done => Ended::Done,
                 Ending::Failed => Ended::Failed,
-                Ending::Refused => return desk.complain("only a command that a session runs can be refused"),
+                Ending::Refused => return listener.complain("only a command that a session runs can be refused"),
             };
-            orders.ended(id, ended, &result).await.or_else(|error| desk.complain(&error))
+            orders.ended(id, ended, &result).await.or_else(|error| listener.complain(&error))
         }
         (Heard::Runs { session, commands }, _) => {
-            desk.hear(Heard::Watch(session.clone())).await?;
-            runs.notified(session, commands).or_else(|words| desk.complain(words))
+            listener.hear(Heard::Watch(session.clone())).await?;
+            runs.notified(session, commands).or_else(|words| listener.complain(words))
         }
         (Heard::Unwatch(session), _) => {
             runs.forget(&session);
-            desk.hear(Heard::Unwatch(session)).await
+            listener.hear(Heard::Unwatch(session)).await
         }
-        (heard, _) => desk.hear(heard).await,
+        (heard, _) => listener.hear(heard).await,
     }
 }
 
@@ -234,13 +234,15 @@ async fn next(orders: &mut Option<Orders>) -> Result<Command, String> {
 async fn print(
     orders: &mut Option<Orders>,
     taken: Result<Command, String>,
-    desk: &Listener,
+    listener: &Listener,
     now: Instant,
 ) -> Result<(), CommandError> {
     match (taken, orders) {
-        (Err(fault), _) => desk.complain(&fault),
+        (Err(fault), _) => listener.complain(&fault),
         (Ok(command), Some(orders)) => {
-            desk.printer.line(&Said::Command { session: None, taken: Box::new(CommandShape::of(&command, now)) })?;
+            listener
+                .printer
+                .line(&Said::Command { session: None, taken: Box::new(CommandShape::of(&command, now)) })?;
             orders.printed(command.id).await;
             Ok(())
         }

@@ -59,7 +59,7 @@ impl Audience {
 
 /// The decision on a question.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Course {
+pub(super) enum Decision {
     /// Grant this.
     Give(Consent),
     /// Ask the user whether to grant this.
@@ -82,12 +82,12 @@ pub(super) enum Refusal {
 }
 
 /// Decides what to grant, to ask or to refuse.
-pub(super) fn course(question: &Question, said: &Said, audience: Audience) -> Course {
+pub(super) fn decide(question: &Question, said: &Said, audience: Audience) -> Decision {
     let known = |grant: &&String| question.asks.iter().any(|(asked, _)| asked == *grant);
     let is_claim = |grant: &&String| grant.as_str() == REPLACES_BUILT_IN && !question.claims.is_empty();
     let is_state = |grant: &&String| grant.as_str() == grants::STATE;
     if let Some(stray) = said.grants.iter().find(|grant| !known(grant) && !is_claim(grant) && !is_state(grant)) {
-        return Course::Refuse(Refusal::NotAsked(stray.clone()));
+        return Decision::Refuse(Refusal::NotAsked(stray.clone()));
     }
     let replaces_built_in = said.grants.iter().any(|grant| is_claim(&grant));
     let claimed = question.claims.first().filter(|_| !replaces_built_in);
@@ -95,28 +95,28 @@ pub(super) fn course(question: &Question, said: &Said, audience: Audience) -> Co
     match (said.yes, audience, claimed) {
         // Taking the name of a built-in adapter needs a `--grant` of its own.
         (true, Audience::Terminal | Audience::Nobody, Some((name, owner)))
-        | (false, Audience::Nobody, Some((name, owner))) => Course::Refuse(Refusal::Replaces(name.clone(), owner)),
+        | (false, Audience::Nobody, Some((name, owner))) => Decision::Refuse(Refusal::Replaces(name.clone(), owner)),
         (true, Audience::Terminal | Audience::Nobody, None) => {
             if said.grants.is_empty() && !question.asks.is_empty() {
-                Course::Refuse(Refusal::Unnamed)
+                Decision::Refuse(Refusal::Unnamed)
             } else {
-                Course::Give(Consent { grants: named, replaces_built_in })
+                Decision::Give(Consent { grants: named, replaces_built_in })
             }
         }
-        (false, Audience::Nobody, None) => Course::Refuse(Refusal::Unasked),
+        (false, Audience::Nobody, None) => Decision::Refuse(Refusal::Unasked),
         (false, Audience::Terminal, _) => {
             let all = || question.asks.iter().map(|(name, _)| name.clone()).collect();
             let grants = if said.grants.is_empty() { all() } else { named };
-            Course::Ask(Consent { grants, replaces_built_in: !question.claims.is_empty() })
+            Decision::Ask(Consent { grants, replaces_built_in: !question.claims.is_empty() })
         }
     }
 }
 
 /// Carries the decision out. Returns the consent, or none if the user said no.
 pub(super) fn agree(context: &Context, question: &Question, said: &Said) -> Result<Option<Consent>, CommandError> {
-    match course(question, said, Audience::of(context)) {
-        Course::Give(consent) => Ok(Some(consent)),
-        Course::Ask(consent) => {
+    match decide(question, said, Audience::of(context)) {
+        Decision::Give(consent) => Ok(Some(consent)),
+        Decision::Ask(consent) => {
             let count = consent.grants.len() + usize::from(consent.replaces_built_in);
             let what = match (count, question.asks.len() + question.claims.len().min(1)) {
                 (0, _) => "nothing".to_owned(),
@@ -129,7 +129,7 @@ pub(super) fn agree(context: &Context, question: &Question, said: &Said) -> Resu
             io::stdin().lock().read_line(&mut answer).map_err(StreamError::Input)?;
             agreed(&answer, consent, question).map_err(|refusal| refused(question, &refusal))
         }
-        Course::Refuse(refusal) => Err(refused(question, &refusal)),
+        Decision::Refuse(refusal) => Err(refused(question, &refusal)),
     }
 }
 
@@ -221,14 +221,14 @@ mod tests {
             let replaces = if consent.replaces_built_in { " and the name" } else { "" };
             format!("{verb} {:?}{replaces}", consent.grants.into_iter().collect::<Vec<_>>().join(" "))
         };
-        let told = match course(&question, &said, audience) {
-            Course::Give(consent) => words("give", consent),
-            Course::Ask(consent) => words("ask for", consent),
-            Course::Refuse(refusal) => format!("{refusal:?}"),
+        let told = match decide(&question, &said, audience) {
+            Decision::Give(consent) => words("give", consent),
+            Decision::Ask(consent) => words("ask for", consent),
+            Decision::Refuse(refusal) => format!("{refusal:?}"),
         };
         assert_eq!(told, expected, "{flags} with {audience:?}");
         // Every refusal has a hint.
-        if let Course::Refuse(refusal) = course(&question, &said, audience) {
+        if let Decision::Refuse(refusal) = decide(&question, &said, audience) {
             assert!(refused(&question, &refusal).hint().is_some_and(|hint| hint.contains('`') || hint.contains("--")));
         }
     }

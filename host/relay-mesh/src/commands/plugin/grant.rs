@@ -5,7 +5,7 @@ use adapters::{Consent, Grantee};
 use mesh::ports::harness::Harnesses as _;
 use mesh::ports::machine::Machine as _;
 
-use super::install::{grant_lines, of_shelf, shelf};
+use super::install::{grant_lines, installed_adapters, installed_error};
 use super::shapes::Granted;
 use crate::compose::Open;
 use crate::context::Context;
@@ -93,7 +93,9 @@ pub(super) fn revoke(args: RevokeArgs, context: &Context) -> Result<Exit, Comman
 }
 
 fn change(open: &Open, grantee: &Grantee, change: impl FnOnce(&mut Consent)) -> Result<Consent, CommandError> {
-    shelf(open)?.consent(&grantee.manifest.name, grantee.digest, open.machine.now(), change).map_err(of_shelf)
+    installed_adapters(open)?
+        .consent(&grantee.manifest.name, grantee.digest, open.machine.now(), change)
+        .map_err(installed_error)
 }
 
 fn show(context: &Context, grantee: &Grantee, consent: &Consent) -> Result<Exit, CommandError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use adapters::{CacheCondition, Consent, Examination, Source};
 use serde::Serialize;
 
-use super::install::{grant_lines, of_shelf, shelf};
+use super::install::{grant_lines, installed_adapters, installed_error};
 use super::list::condition;
 use super::package;
 use crate::compose::Open;
@@ -40,7 +40,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         match open.adapters.look_over(text).map_err(|error| errors::adapters::failed(text, error))? {
             Some(examined) => {
                 let name = examined.manifest.name.as_str();
-                let record = shelf(&open)?.record(name).map_err(of_shelf)?;
+                let record = installed_adapters(&open)?.record(name).map_err(installed_error)?;
                 (examined.clone(), record.map(|record| record.consent(&examined.digest)).unwrap_or_default())
             }
             None => return Err(errors::adapters::unknown(text, open.adapters.as_ref())),
@@ -62,7 +62,7 @@ async fn portrait(
     let state = states.into_iter().find(|state| state.name == name && state.digest == examined.digest);
     // A file that is not installed has no history, even if an installed adapter has its name.
     let state = state.filter(|_| !is_path);
-    let record = shelf(open)?.record(name).map_err(of_shelf)?.filter(|_| !is_path);
+    let record = installed_adapters(open)?.record(name).map_err(installed_error)?.filter(|_| !is_path);
     let installed = record.as_ref().and_then(|record| record.installed.as_ref());
     let grants = match &examined.source {
         Source::BuiltIn => state.iter().flat_map(|state| &state.grants).map(GrantLine::of).collect(),

@@ -35,18 +35,18 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let shelf = shelf(&open)?;
+    let all = installed_adapters(&open)?;
     let package = open.adapters.beside_others(package::read(context, &args.path)?);
     let name = package.manifest.name.as_str();
     order::version(name, &package.manifest.version)?;
     // A damaged record is no reason to refuse: installing again repairs it.
-    let before = match shelf.record(name) {
+    let before = match all.record(name) {
         Err(InstalledError::Damaged { .. }) => None,
-        before => before.map_err(of_shelf)?,
+        before => before.map_err(installed_error)?,
     };
     let found = FoundVersion::of(before.as_deref());
     if let Some(installed) = before.as_ref().and_then(|record| record.installed.as_ref())
-        && shelf.is_sound(name)
+        && all.is_sound(name)
     {
         if installed.digest != package.digest {
             return Err(Failure {
@@ -112,7 +112,7 @@ pub(super) fn put(
     found: FoundVersion,
 ) -> Result<(), CommandError> {
     let install = Install { package, consent, standing, at: open.machine.now() };
-    shelf(open)?.install(install, found).map(drop).map_err(of_shelf)
+    installed_adapters(open)?.install(install, found).map(drop).map_err(installed_error)
 }
 
 /// Says which requests are not granted.
@@ -142,19 +142,19 @@ pub(super) fn placed(package: &Package, outcome: &'static str, before: Option<St
 
 /// An adapter's requests, and whether each is granted.
 pub(super) fn grant_lines(name: &str, asks: &adapters::manifest::Asks, consent: &Consent) -> Vec<GrantLine> {
-    let given = grants::Given::ByPerson(consent.grants.clone());
+    let given = grants::Given::ByUser(consent.grants.clone());
     Grants::new(name, asks.clone(), given).list().iter().map(GrantLine::of).collect()
 }
 
 /// The installed adapters, which this program always has.
-pub(super) fn shelf(open: &Open) -> Result<&InstalledAdapters, CommandError> {
+pub(super) fn installed_adapters(open: &Open) -> Result<&InstalledAdapters, CommandError> {
     open.adapters
         .installed()
         .ok_or_else(|| CommandError::usage("this program keeps no adapters", "use another build of it"))
 }
 
 /// The error of a change to the installed adapters.
-pub(super) fn of_shelf(error: InstalledError) -> CommandError {
+pub(super) fn installed_error(error: InstalledError) -> CommandError {
     let exit = match &error {
         InstalledError::Absent(_) => Exit::NotFound,
         InstalledError::Changed(_) => Exit::Refused,

@@ -2,7 +2,7 @@
 
 use mesh::ports::harness::Harnesses as _;
 
-use super::install::{of_shelf, shelf};
+use super::install::{installed_adapters, installed_error};
 use super::shapes::Removed;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
@@ -25,11 +25,11 @@ pub(super) struct Args {
 
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let shelf = shelf(&open)?;
+    let all = installed_adapters(&open)?;
     let name = args.name.as_str();
-    let is_damaged = matches!(shelf.record(name), Err(adapters::InstalledError::Damaged { .. }));
-    if !is_damaged && shelf.record(name).map_err(of_shelf)?.is_none() {
-        return Err(of_shelf(adapters::InstalledError::Absent(name.to_owned())));
+    let is_damaged = matches!(all.record(name), Err(adapters::InstalledError::Damaged { .. }));
+    if !is_damaged && all.record(name).map_err(installed_error)?.is_none() {
+        return Err(installed_error(adapters::InstalledError::Absent(name.to_owned())));
     }
     let leftovers = open.adapters.leftovers(name).map_err(|error| {
         CommandError::caused_by("what the adapter set up could not be read", error.hint(), Exit::Store, error)
@@ -54,7 +54,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
             source: None,
         }.into());
     }
-    shelf.remove(name).map_err(of_shelf)?;
+    all.remove(name).map_err(installed_error)?;
     open.adapters.forget(name).await?;
     // A built-in adapter of the same name goes on with them.
     let goes_on = open.adapters.names().iter().any(|known| known == name);

@@ -4,7 +4,7 @@ use adapters::InstalledError;
 use adapters::installed::Enablement;
 use mesh::ports::harness::Harnesses as _;
 
-use super::install::{of_shelf, shelf};
+use super::install::{installed_adapters, installed_error};
 use super::shapes::Stood;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
@@ -40,7 +40,7 @@ pub(super) fn disable(args: DisableArgs, context: &Context) -> Result<Exit, Comm
 
 fn stand(context: &Context, name: &str, standing: Enablement) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let before = shelf(&open)?.stand(name, standing).map_err(|error| match error {
+    let before = installed_adapters(&open)?.stand(name, standing).map_err(|error| match error {
         InstalledError::Absent(_) if open.adapters.names().iter().any(|known| known == name) => {
             CommandError::from(Failure {
                 what: format!("the adapter `{name}` was not installed by `relay-mesh plugin install`"),
@@ -52,7 +52,7 @@ fn stand(context: &Context, name: &str, standing: Enablement) -> Result<Exit, Co
                 source: None,
             })
         }
-        error => of_shelf(error),
+        error => installed_error(error),
     })?;
     let state = word(standing);
     let changed = before != standing;

@@ -7,7 +7,7 @@ use adapters::installed::FoundVersion;
 use adapters::{Consent, Package};
 
 use super::asking::{Question, Said, agree};
-use super::install::{asked, of_shelf, placed, put, shelf, tell_what_is_missing, with_state};
+use super::install::{asked, installed_adapters, installed_error, placed, put, tell_what_is_missing, with_state};
 use super::order::{self, VersionChange};
 use super::package;
 use crate::context::Context;
@@ -38,7 +38,7 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let name = args.name.as_str();
-    let record = shelf(&open)?.record(name).map_err(of_shelf)?;
+    let record = installed_adapters(&open)?.record(name).map_err(installed_error)?;
     let Some((record, installed)) = record.as_ref().and_then(|record| Some((record, record.installed.as_ref()?)))
     else {
         return Err(absent(name, &args.path));
@@ -62,7 +62,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         .into());
     }
     let given = record.consent(&installed.digest);
-    if installed.digest == package.digest && shelf(&open)?.is_sound(name) {
+    if installed.digest == package.digest && installed_adapters(&open)?.is_sound(name) {
         context.printer.say(&format!("{name} {next} is installed already, and this is the same."));
         context.printer.show(&placed(&package, "unchanged", Some(installed.version.clone()), &given))?;
         return Ok(Exit::Success);

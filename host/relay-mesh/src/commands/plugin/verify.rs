@@ -3,7 +3,7 @@
 use adapters::{Audit, CacheCondition, Compilation};
 use mesh::ports::harness::{Finding, HarnessError, Severity};
 
-use super::install::{of_shelf, shelf};
+use super::install::{installed_adapters, installed_error};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors;
@@ -26,7 +26,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let open = context.open()?;
     let names = match args.name {
         Some(name) => vec![name],
-        None => shelf(&open)?.names().map_err(of_shelf)?,
+        None => installed_adapters(&open)?.names().map_err(installed_error)?,
     };
     if names.is_empty() {
         context.printer.say("No adapter is installed.");
@@ -46,7 +46,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
 
 async fn look(open: &Open, name: &str) -> Result<Vec<Finding>, CommandError> {
     Ok(match open.adapters.audit(name).await {
-        Ok(Audit::Unknown) if shelf(open)?.record(name).map_err(of_shelf)?.is_some() => {
+        Ok(Audit::Unknown) if installed_adapters(open)?.record(name).map_err(installed_error)?.is_some() => {
             vec![fine("nothing is installed; your grants to builds of it in a plugin folder are kept".to_owned())]
         }
         Ok(Audit::Unknown) => return Err(errors::adapters::unknown(name, open.adapters.as_ref())),

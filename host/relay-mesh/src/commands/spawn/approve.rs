@@ -9,11 +9,11 @@ use crate::exit::Exit;
 
 pub(super) async fn approve(id: Option<&str>, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let is_wish = |ask: &Ask| matches!(ask.what, AskKind::Consent(ConsentFor::Spawn(_)));
+    let is_request = |ask: &Ask| matches!(ask.what, AskKind::Consent(ConsentFor::Spawn(_)));
     let id = match id {
         Some(id) => {
             let ask = open.mesh.find_ask(id).await?;
-            if !is_wish(&ask) {
+            if !is_request(&ask) {
                 return Err(CommandError::usage(
                     &format!("question `{id}` is about something else"),
                     "`relay-mesh asks` shows it; `relay-mesh asks answer ID ANSWER` answers",
@@ -22,7 +22,7 @@ pub(super) async fn approve(id: Option<&str>, context: &Context) -> Result<Exit,
             ask.id
         }
         None => {
-            let waiting: Vec<Ask> = open.mesh.asks().await?.into_iter().filter(is_wish).collect();
+            let waiting: Vec<Ask> = open.mesh.asks().await?.into_iter().filter(is_request).collect();
             match waiting.as_slice() {
                 [one] => one.id,
                 [] => return Err(not_one("no agent waits for you to agree", Exit::NotFound)),

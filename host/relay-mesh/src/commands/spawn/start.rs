@@ -7,11 +7,11 @@ use crate::commands::input;
 use crate::config::AcpProgram;
 use crate::context::Context;
 use crate::driven::begin;
-use crate::driven::permission::{self, Wish};
+use crate::driven::permission::{self, PermissionOutcome};
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::runs::begin::existing;
-use crate::shapes::driven::{SpawnedShape, WishShape};
+use crate::shapes::driven::{SpawnRequestShape, SpawnedShape};
 
 /// The adapter for any program that speaks the Agent Client Protocol.
 const ANY_PROGRAM: &str = "acp";
@@ -31,10 +31,10 @@ pub(super) async fn run(start: Start, context: &Context) -> Result<Exit, Command
             "`--wait` is for an agent with a first prompt",
         ));
     }
-    let (record, notes) = match permission::wish(context, &open, &asker, wanted).await? {
-        Wish::Begun(begun) => (begun.record, begun.notes),
-        Wish::Waits(ask) => {
-            context.printer.show(&WishShape::of(&ask))?;
+    let (record, notes) = match permission::ask_for(context, &open, &asker, wanted).await? {
+        PermissionOutcome::Begun(begun) => (begun.record, begun.notes),
+        PermissionOutcome::Waits(ask) => {
+            context.printer.show(&SpawnRequestShape::of(&ask))?;
             context.printer.say("nobody waits: what comes of it is told by mail");
             return Ok(Exit::Success);
         }

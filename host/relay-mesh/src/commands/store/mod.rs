@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::machine::ThisMachine;
-use crate::shapes::carried::CarriedShape;
+use crate::shapes::migration::MigrationShape;
 
 /// Move a mesh to another store or to a file, or show its size
 #[derive(clap::Args, Debug)]
@@ -113,6 +113,6 @@ fn is_there(dir: &Path) -> Result<(), CommandError> {
 }
 
 fn told(context: &Context, carried: &MigrationReport) -> Result<Exit, CommandError> {
-    context.printer.show(&CarriedShape::of(carried))?;
+    context.printer.show(&MigrationShape::of(carried))?;
     Ok(Exit::Success)
 }

@@ -108,7 +108,7 @@ impl CommandSpec for Args {
         let shape = UpShape {
             outcome,
             server: server.as_ref().map(|server| NatsShape { url: server.url(), pid: server.process.pid }),
-            host: ServerRecord::shape(Some(&record)),
+            own: ServerRecord::shape(Some(&record)),
             log: background::log_path(dir).display().to_string(),
             with,
             next_steps,

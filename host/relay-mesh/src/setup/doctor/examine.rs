@@ -97,8 +97,8 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
 }
 
 /// The finding about an unused adapter. One that the user installed is expected to work.
-pub(crate) fn passed_over(unused: &Unused, shelf: Option<&InstalledAdapters>) -> Finding {
-    let is_installed = shelf.is_some_and(|shelf| unused.path.starts_with(shelf.folder()));
+pub(crate) fn passed_over(unused: &Unused, installed: Option<&InstalledAdapters>) -> Finding {
+    let is_installed = installed.is_some_and(|installed| unused.path.starts_with(installed.folder()));
     let what = format!("{} is not used: {}", unused.path.display(), unused.why);
     let fix = Some("`relay-mesh plugin list` shows what is used in its place".to_owned());
     Finding { severity: if is_installed { Severity::Broken } else { Severity::Warning }, what, fix }

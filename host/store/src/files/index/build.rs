@@ -29,7 +29,6 @@ impl Builder {
         }
     }
 
-    /// The file.
     pub(super) fn encode(mut self, rule: u32, segment: Fingerprint, before: Highest) -> Vec<u8> {
         self.growing.sort_unstable();
         self.scattered.sort_unstable();

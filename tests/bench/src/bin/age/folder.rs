@@ -252,7 +252,8 @@ pub(crate) fn stores(
     let shared = match server {
         None => Arc::clone(&local),
         Some(server) => {
-            let options = NatsOptions { servers: vec![server.url()], host: machine.clone(), ..NatsOptions::default() };
+            let options =
+                NatsOptions { servers: vec![server.url()], machine: machine.clone(), ..NatsOptions::default() };
             Arc::new(NatsStore::with_rules(
                 options,
                 Some(Arc::new(mesh::AgentOwnership)),

@@ -34,7 +34,7 @@ impl Host {
         let folder = tempfile::tempdir()?;
         let local: Arc<dyn Store> = Arc::new(FilesStore::open(folder.path(), FilesOptions::default())?);
         let options =
-            NatsOptions { servers: vec![server.url()], host: format!("of-{agent}"), ..NatsOptions::default() };
+            NatsOptions { servers: vec![server.url()], machine: format!("of-{agent}"), ..NatsOptions::default() };
         let shared: Arc<dyn Store> = Arc::new(NatsStore::with_rules(
             options,
             Some(Arc::new(mesh::AgentOwnership)),
