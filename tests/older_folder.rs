@@ -94,7 +94,7 @@ fn a_folder_of_a_later_version_is_refused_and_left_as_it_is() {
     }
     // A harness is not to be kept from working.
     let payload = json!({"session_id": "s1", "hook_event_name": "SessionStart", "source": "startup", "cwd": "/"});
-    let hook = stage.relay(&["hook", "claude-code", "SessionStart"]).input(&payload.to_string()).run();
+    let hook = stage.relay(&["hook", "claude-code", "SessionStart"]).input(payload.to_string()).run();
     assert_eq!(hook.code, Some(0), "{hook:?}");
     assert_eq!(stage.tree(&stage.data), before, "nothing was written");
     fs::write(stage.data.join("format"), "1\n").expect("the stage is writable");

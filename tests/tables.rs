@@ -1,6 +1,6 @@
 //! Tables on a terminal: as wide as it is, whatever is in them; what is left out there, and that a pipe gets everything.
 
-use test_support::{Program, Stage, StdioClient, Terminal, presence_of, wait_for};
+use test_support::{Program, Stage, StdioClient, Terminal, presence_of, unread, wait_for};
 use unicode_width::UnicodeWidthStr as _;
 
 /// Agents with long and wide texts, one of them offline, who hold something and have written to each other.
@@ -130,6 +130,8 @@ fn an_agent_that_is_gone_and_settled_can_be_forgotten_by_its_user() {
         StdioClient::connected(stage.relay(&["mcp"]).start(&stage.folder.join("back.log")), "a-plain-client");
     back.call("register_agent", serde_json::json!({"name": "gone"}));
     back.call("fetch_messages", serde_json::json!({"acknowledge": true}));
+    // What is noted after an answer is lost with a process that is killed right then.
+    wait_for("its mail is read", || unread(&stage, "gone").is_empty().then_some(()));
     back.server.kill();
     wait_for("it is offline", || presence_of(&stage, "gone").filter(|presence| presence == "offline"));
     let by_an_agent = stage.relay(&["forget", "gone"]).env("RELAY_OPENCODE_SESSION", "ses_1").run();
