@@ -63,7 +63,6 @@ pub struct ThreadRow {
     pub by: Option<AgentName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
-    // The three of its place, each by itself: what is flattened takes three times as long to read.
     /// The top folder of its working copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<String>,
