@@ -1,5 +1,5 @@
-//! The interfaces that only some adapters export and that are tried by calling them, listed in [`abilities`]. `runner` and
-//! `driver` have files of their own; `evidence` is tried with the hooks whose mail it judges.
+//! The interfaces that only some adapters export, listed in [`abilities`]. `runner` and `driver` have files of their own.
+//! `evidence` is not among them: it judges what a real session has written, and no session is real here.
 
 use std::io;
 
