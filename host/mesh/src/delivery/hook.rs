@@ -104,6 +104,11 @@ impl Mesh {
             }
             other => other,
         };
+        if let Some(lease) = &lease
+            && let Err(error) = fetch::note_chain(&self.core, lease).await
+        {
+            tracing::warn!(%error, "what the agent answers may count as a new chain of messages");
+        }
         let invitation = match invitation {
             Some((session, id)) if !shows => {
                 if let Err(error) = invitation::give_back_invitation(&self.core, &session, id).await {

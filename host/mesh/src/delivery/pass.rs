@@ -318,6 +318,7 @@ async fn send_message(
     let mail = Mail { ids: lease.messages.clone(), text, priority };
     let to = SessionRef { harness: harness.about().harness.clone(), id: session.id.clone() };
     let notice = notice::keep_for_route(core, harness, &to, messages.iter().map(|fetched| &fetched.message)).await;
+    fetch::note_chain(core, &lease).await?;
     let sent = match harness.deliver(session, &route.name, &mail).await {
         Ok(sent) => sent,
         Err(error) => {
@@ -328,7 +329,6 @@ async fn send_message(
             return Ok(Some(Err(error)));
         }
     };
-    fetch::note_chain(core, &lease).await?;
     let delivered = wait_for_proof(harness, session, route, sent).await;
     if delivered.status.settles() {
         fetch::confirm(core, inboxes, &lease, delivered.status, &route.name, evidence(&delivered)).await?;

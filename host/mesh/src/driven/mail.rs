@@ -47,10 +47,10 @@ impl Mesh {
             std::iter::once(first).chain(rest).take(MOST).cloned().collect()
         };
         let leased = fetch::lease_enveloped(&self.core, &self.inboxes, agent, (&holder_of(id), ROOM), pick).await?;
-        Ok(leased.and_then(|EnvelopedLease { messages, text, lease }| {
-            let from = messages.first()?.message.from.clone();
-            Some(TurnMail { text, from, lease })
-        }))
+        let Some(EnvelopedLease { messages, text, lease }) = leased else { return Ok(None) };
+        let Some(first) = messages.first() else { return Ok(None) };
+        fetch::note_chain(&self.core, &lease).await?;
+        Ok(Some(TurnMail { text, from: first.message.from.clone(), lease }))
     }
 
     /// Gives back what an earlier process has leased for a driven agent and never given: it is in none of these leases of

@@ -32,6 +32,12 @@ impl Mesh {
         Ok(fetch::release_passed_on(&self.core, claim).await?)
     }
 
+    /// Notes that leased messages go to a program that presents them: what their agent writes from now on goes on with
+    /// their chain.
+    pub async fn passes_on(&self, lease: &Lease) -> Result<(), FetchError> {
+        Ok(fetch::note_chain(&self.core, lease).await?)
+    }
+
     /// Notes that the leased messages were presented; the receipts record `route` and `evidence`. Also notes the chain
     /// of messages that the agent now works on.
     pub async fn confirm(

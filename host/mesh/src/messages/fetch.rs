@@ -280,8 +280,8 @@ pub(crate) async fn confirm(
     Ok(())
 }
 
-/// Notes that the agent works on what was given to it under a lease. Noted when its harness has taken that, and not only
-/// when a model request is known to have held it: a model may have answered by then.
+/// Notes that the agent works on what is given to it under a lease. Noted before its harness gets that, and not once it
+/// has taken it: its model may have answered by then, and the answer would begin a chain that the loop guard does not know.
 pub(crate) async fn note_chain(core: &Core, lease: &Lease) -> Result<(), StoreError> {
     match lease.trace {
         Some(trace) => chain::works_on(core, &lease.agent, trace).await,

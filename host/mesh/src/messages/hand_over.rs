@@ -22,8 +22,7 @@ use crate::sessions::{Activity, SessionRecord, SessionRef};
 pub(crate) async fn hand_over(core: &Core, lease: &Lease, session: &SessionRef, route: &str) -> Result<(), StoreError> {
     let event = Event::HandedOver { session: session.clone(), route: route.to_owned() };
     inbox::receipt(core, &lease.agent, &lease.messages, &event, Durability::Process).await?;
-    fetch::note_cut(core, lease).await?;
-    fetch::note_chain(core, lease).await
+    fetch::note_cut(core, lease).await
 }
 
 /// Records that the reply to a fetch with leased messages was written out. A session whose harness tells of its turns
@@ -41,7 +40,10 @@ pub(crate) async fn fetched(
     let is_in_turn =
         |record: &SessionRecord| record.activity == Activity::Busy && record.agent.as_ref() == Some(&lease.agent);
     match record.filter(is_in_turn) {
-        Some(record) => hand_over(core, lease, &record.session, FETCH).await,
+        Some(record) => {
+            fetch::note_chain(core, lease).await?;
+            hand_over(core, lease, &record.session, FETCH).await
+        }
         None => fetch::confirm(core, inboxes, lease, DeliveryStatus::Read, FETCH, None).await,
     }
 }

@@ -31,6 +31,17 @@ async fn two_sessions(loops: LoopLimits) -> (World, Call, Call) {
     (world, alice, bob)
 }
 
+/// A quick model answers before it is noted that its harness has the message.
+#[tokio::test]
+async fn what_is_answered_at_once_goes_on_with_the_chain_of_its_message() {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 0, ..LoopLimits::default() }).await;
+    world.send(&bob, "alice", draft("a question")).await.expect("sent");
+    let unconfirmed = world.answered_hook("s1", "tool", Some(1)).await;
+    assert!(unconfirmed.lease.is_some(), "the hook carries it");
+    let answer = world.send(&alice, "bob", draft("an answer")).await.expect("sent");
+    assert!(answer.recipients[0].held.is_some(), "it is one message further");
+}
+
 #[tokio::test]
 async fn a_chain_without_a_person_ends_at_the_hop_limit_and_a_person_frees_it() {
     let (world, alice, bob) = two_sessions(LoopLimits { hops: 3, ..LoopLimits::default() }).await;

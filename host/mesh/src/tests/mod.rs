@@ -54,8 +54,8 @@ use crate::reservations::repository::Repository;
 use crate::sessions::Call;
 use crate::testing::{FakeHarnesses, FakeMachine, call, shell_call};
 use crate::{
-    Fetch, Limits, Mesh, Parts, RegisterOutcome, Registration, RepositoryReservations, ReservationFilter, SendError,
-    Sent,
+    Fetch, HookOutcome, Limits, Mesh, Parts, RegisterOutcome, Registration, RepositoryReservations, ReservationFilter,
+    SendError, Sent,
 };
 
 /// The reservations, each with its repository.
@@ -184,16 +184,21 @@ impl World {
 
     /// The same for a session in another process, or in one that the harness does not name.
     pub(crate) async fn hook_of(&self, session: &str, did: &str, pid: Option<u32>) -> Reply {
+        let outcome = self.answered_hook(session, did, pid).await;
+        let reply = outcome.reply.clone();
+        self.mesh.confirm_hook(outcome, did).await.expect("confirmed");
+        reply
+    }
+
+    /// The same as long as it is not noted that the harness has the answer.
+    pub(crate) async fn answered_hook(&self, session: &str, did: &str, pid: Option<u32>) -> HookOutcome {
         let call = HookCall {
             name: did.to_owned(),
             payload: serde_json::json!({ "session": session, "did": did, "pid": pid }).to_string(),
             environment: Vec::new(),
             process: pid.map(|pid| format!("{pid}.1")),
         };
-        let outcome = self.mesh.hook("fake", &call).await.expect("answered");
-        let reply = outcome.reply.clone();
-        self.mesh.confirm_hook(outcome, did).await.expect("confirmed");
-        reply
+        self.mesh.hook("fake", &call).await.expect("answered")
     }
 
     /// The mail that a hook showed; empty if it showed none.

@@ -144,6 +144,9 @@ impl Listener {
                     message: Box::new(MessageShape::from(&fetched.message)),
                     text,
                 };
+                if let Err(error) = self.mesh.passes_on(&lease).await {
+                    tracing::warn!(%error, "what the agent answers may count as a new chain of messages");
+                }
                 let printed = self.printer.line(&said);
                 match (printed, self.receipts) {
                     (Err(error), _) => {
