@@ -62,8 +62,11 @@ impl View {
         // It waits for the terminal until the process ends: nothing else could wake it.
         thread::Builder::new().name("ui-keys".to_owned()).spawn(move || read_keys(&keys))?;
         let drawing = thread::Builder::new().name("ui-draw".to_owned()).spawn(move || {
-            let outcome = show(palette, &news, wish);
+            let mut wish = wish;
+            let outcome = show(palette, &news, &mut wish);
             drop(taken);
+            // Who waits for the end hears of it by this, when the terminal has been given back.
+            drop(wish);
             outcome
         })?;
         Ok(View { incoming, drawing })
@@ -100,10 +103,9 @@ fn read_keys(incoming: &Sender<Incoming>) {
     }
 }
 
-fn show(palette: Palette, incoming: &Receiver<Incoming>, mut wish: impl FnMut(Wish)) -> io::Result<()> {
+fn show(palette: Palette, incoming: &Receiver<Incoming>, wish: &mut impl FnMut(Wish)) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
     let (mut live, mut screen) = (Live::default(), Screen::of(palette));
-    terminal.clear()?;
     loop {
         terminal.draw(|frame| {
             let beyond = draw(frame, &live, &mut screen);
