@@ -28,7 +28,14 @@ impl Taken {
         });
         enable_raw_mode()?;
         let taken = Taken(());
-        execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All), EnableMouseCapture, EnableBracketedPaste, Hide)?;
+        execute!(
+            io::stdout(),
+            EnterAlternateScreen,
+            Clear(ClearType::All),
+            EnableMouseCapture,
+            EnableBracketedPaste,
+            Hide
+        )?;
         Ok(taken)
     }
 }
