@@ -75,7 +75,7 @@ fn a_person_finds_who_waits_answers_it_finds_a_conversation_by_a_word_exports_it
     terminal.wait_for("▸ alice");
     terminal.wait_for("Which port shall the server use?");
     terminal.press("a");
-    terminal.wait_for("Answer (TEXT, refuse): ");
+    terminal.wait_for("Answer (TEXT, refuse):");
     terminal.type_line("port 8080");
     terminal.wait_for("answered alice: port 8080");
     terminal.wait_until_gone("Needs you");
@@ -97,10 +97,10 @@ fn a_person_finds_who_waits_answers_it_finds_a_conversation_by_a_word_exports_it
     assert!(written.contains("The staging database has moved") && written.contains("Where is it now?"), "{written}");
 
     terminal.press("c");
-    terminal.wait_for("To bob: ");
+    terminal.wait_for("To bob:");
     terminal.type_line("Thank you, says your user");
     terminal.wait_for("sent to bob");
-    terminal.wait_for("shell ");
+    terminal.wait_for("shell  ");
     let mail = stage.relay_ok(&["read", "--agent", "bob", "--peek", "--json"]);
     let mail: Value = serde_json::from_str(&mail).expect("JSON");
     let last = mail["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
@@ -122,7 +122,7 @@ fn what_happens_is_on_screen_without_a_key() {
     terminal.wait_for("it is green again");
     terminal.wait_for("○ carol: stored");
     stage.relay_ok(&["read", "--agent", "carol"]);
-    terminal.wait_for("carol: acknowledged");
+    terminal.wait_for("● carol: read");
     stage.relay_ok(&["pause", "dave"]);
     terminal.wait_for("paused");
     stage.relay_ok(&["register", "frank"]);
