@@ -197,6 +197,8 @@ commands! {
     Status(status::Args),
     /// Show what happened on the mesh
     Log(log::Args),
+    /// Watch the mesh and work in it: agents, conversations, delivery, questions
+    Ui(ui::Args),
     /// Follow events as JSON lines: mail, reservations, commands, turns, agents
     Events(events::Args),
     /// Have something done whenever agents do something

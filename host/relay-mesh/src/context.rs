@@ -53,6 +53,13 @@ impl Context {
         other
     }
 
+    /// The same context, which speaks for no agent that the settings name.
+    pub(crate) fn as_the_user(&self) -> Context {
+        let mut other = self.at(self.workdir.clone());
+        other.settings.agent.value = None;
+        other
+    }
+
     /// The evidence of who calls: this process's folder and environment.
     pub(crate) fn caller(&self) -> Caller {
         Caller::of_command_line(self.environment.pairs(), Some(self.workdir.display().to_string()))

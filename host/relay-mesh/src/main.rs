@@ -42,6 +42,7 @@ mod shapes;
 mod signals;
 mod tool_threads;
 mod wake;
+mod watching;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -65,10 +66,15 @@ use crate::render::Printer;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
     let hidden = processes::guard::if_asked(&arguments).or_else(|| adapters::compiling::if_asked(&arguments));
     if let Some(exit) = hidden {
         return exit;
+    }
+    let environment = Environment::of_this_process();
+    if arguments.len() == 1 && watching::has_a_terminal() && watching::can_draw(&environment) {
+        // The bare command in a terminal is for a person, who wants to see what happens; elsewhere it prints the help.
+        arguments.push("ui".into());
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
@@ -78,7 +84,6 @@ fn main() -> ExitCode {
     if let Command::Hook(args) = &cli.command {
         hook::never_break_the_harness(args);
     }
-    let environment = Environment::of_this_process();
     logging::start(&environment);
     let printer = Printer::new(cli.common.format(), cli.common.talk(), cli.common.color, &environment);
     let exit = match perform(cli, environment, printer) {

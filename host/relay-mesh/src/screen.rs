@@ -1,10 +1,10 @@
-//! How text fits a terminal: tables as wide as it is, characters that take two columns, colours of states, names in the
-//! order in which people count. In a pipe nothing is cut and nothing is left out.
+//! How text fits a terminal: tables as wide as it is, characters that take two columns, colours of states. In a pipe nothing
+//! is cut and nothing is left out.
 
-use std::cmp::Ordering;
 use std::io::{self, IsTerminal};
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use ui::cut;
+use unicode_width::UnicodeWidthStr;
 
 use crate::environment::Environment;
 
@@ -165,56 +165,6 @@ pub(crate) fn colour_of_state(state: &str) -> Option<&'static str> {
     }
 }
 
-/// The beginning of a text that takes at most so many columns; what was cut ends with `…`.
-fn cut(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let (mut cut, mut width) = (String::new(), 0);
-    for character in text.chars() {
-        let more = character.width().unwrap_or_default();
-        if width + more + 1 > columns {
-            break;
-        }
-        cut.push(character);
-        width += more;
-    }
-    // A character that joins two others would join the dots too.
-    while cut.ends_with('\u{200d}') {
-        cut.pop();
-    }
-    if columns > 0 {
-        cut.push('…');
-    }
-    cut
-}
-
-/// The order in which people count: `worker-2` before `worker-10`.
-pub(crate) fn natural_order(one: &str, other: &str) -> Ordering {
-    let (mut left, mut right) = (one, other);
-    loop {
-        let digits = |text: &str| text.len() - text.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
-        let (of_left, of_right) = (digits(left), digits(right));
-        let order = if of_left > 0 && of_right > 0 {
-            let (number, other_number) =
-                (left[..of_left].trim_start_matches('0'), right[..of_right].trim_start_matches('0'));
-            (left, right) = (&left[of_left..], &right[of_right..]);
-            number.len().cmp(&other_number.len()).then_with(|| number.cmp(other_number))
-        } else {
-            let (mut letters, mut other_letters) = (left.chars(), right.chars());
-            let order = match (letters.next(), other_letters.next()) {
-                (None, None) => return one.cmp(other),
-                (letter, other_letter) => letter.cmp(&other_letter),
-            };
-            (left, right) = (letters.as_str(), other_letters.as_str());
-            order
-        };
-        if order != Ordering::Equal {
-            return order;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,49 +229,5 @@ mod tests {
         let plain =
             ["32", "1;35", "2", "0"].iter().fold(coloured, |text, code| text.replace(&format!("\u{1b}[{code}m"), ""));
         assert_eq!(plain, shown(80));
-    }
-
-    #[test]
-    fn names_are_in_the_order_in_which_people_count() {
-        let mut names = [
-            "worker-10",
-            "worker-2",
-            "worker",
-            "worker-02",
-            "alice",
-            "worker-2b",
-            "b10",
-            "b9",
-            "z999999999999999999999",
-        ];
-        names.sort_by(|one, other| natural_order(one, other));
-        assert_eq!(
-            names,
-            [
-                "alice",
-                "b9",
-                "b10",
-                "worker",
-                "worker-02",
-                "worker-2",
-                "worker-2b",
-                "worker-10",
-                "z999999999999999999999"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_cut_text_is_as_wide_as_it_may_be_at_most() {
-        for (text, columns, expected) in [
-            ("hello", 5, "hello"),
-            ("window", 4, "win…"),
-            ("hello", 1, "…"),
-            ("hello", 0, ""),
-            ("日本語", 5, "日本…"),
-            ("日本語", 4, "日…"),
-        ] {
-            assert_eq!(cut(text, columns), expected, "{text} in {columns}");
-        }
     }
 }

@@ -35,6 +35,17 @@ impl Terminal {
         self.tmux().args(["resize-window", "-x", "80", "-y", "24"]).succeed();
     }
 
+    /// Makes it so wide and so high.
+    pub fn resize(&self, columns: usize, lines: usize) {
+        let (columns, lines) = (columns.to_string(), lines.to_string());
+        self.tmux().args(["resize-window", "-x", &columns, "-y", &lines]).succeed();
+    }
+
+    /// What tmux knows of it, by tmux's name for that, as in `#{alternate_on}`.
+    pub fn told(&self, format: &str) -> String {
+        self.tmux().args(["display-message", "-p", format]).succeed().trim().to_owned()
+    }
+
     /// The screen's current text.
     pub fn screen(&self) -> String {
         self.tmux().args(["capture-pane", "-p"]).run().stdout

@@ -42,43 +42,47 @@ pub(crate) struct Args {
 
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
-        let mut stop = Stop::listen().map_err(StreamError::Input)?;
-        let mut subscription = subscription(self)?;
-        let open = context.open()?;
-        if [Topic::Messages, Topic::Delivery].iter().any(|topic| subscription.topics.contains(topic)) {
-            match mail_reader(context, &open, subscription.agent.clone()).await? {
-                MailReader::User => {}
-                MailReader::Agent(agent) => subscription.agent = Some(agent),
-            }
+        print(subscription(self)?, context).await
+    }
+}
+
+/// Prints what was subscribed to, until it is stopped.
+pub(super) async fn print(mut subscription: Subscription, context: &Context) -> Result<Exit, CommandError> {
+    let mut stop = Stop::listen().map_err(StreamError::Input)?;
+    let open = context.open()?;
+    if [Topic::Messages, Topic::Delivery].iter().any(|topic| subscription.topics.contains(topic)) {
+        match mail_reader(context, &open, subscription.agent.clone()).await? {
+            MailReader::User => {}
+            MailReader::Agent(agent) => subscription.agent = Some(agent),
         }
-        subscription.check(&open.mesh).await?;
-        let mut nobody = Lines::of(None::<tokio::io::Empty>, 0);
-        let mut outlet = Outlet::new(tokio::io::stdout(), PATIENCE);
-        let mut cursor = None;
-        let deltas = Socket::path_of_deltas(&context.settings.dir.value, &context.environment).ok();
-        let notices_silence = subscription.topics.contains(&Topic::Agents);
-        let noticing = async {
-            if notices_silence {
-                open.mesh.keep_noticing_silence().await;
-            }
-            std::future::pending::<()>().await;
-        };
-        let followed = tokio::select! {
-            () = stop.asked() => return Ok(Exit::Success),
-            () = noticing => return Ok(Exit::Success),
-            followed = follow(&open.mesh, deltas.as_deref(), &subscription, &mut cursor, &mut nobody, &mut outlet) => followed,
-        };
-        match followed {
-            Followed::Cut(Cut::Gone(error)) => Err(error.into()),
-            Followed::Cut(cut @ (Cut::Slow(_) | Cut::Nonsense(_))) => Err(Failure {
-                what: cut.to_string(),
-                hint: Some("begin without `--cursor`, or with `--cursor start`".to_owned()),
-                exit: Exit::Usage,
-                source: None,
-            }
-            .into()),
-            Followed::Store(error) => Err(error.into()),
+    }
+    subscription.check(&open.mesh).await?;
+    let mut nobody = Lines::of(None::<tokio::io::Empty>, 0);
+    let mut outlet = Outlet::new(tokio::io::stdout(), PATIENCE);
+    let mut cursor = None;
+    let deltas = Socket::path_of_deltas(&context.settings.dir.value, &context.environment).ok();
+    let notices_silence = subscription.topics.contains(&Topic::Agents);
+    let noticing = async {
+        if notices_silence {
+            open.mesh.keep_noticing_silence().await;
         }
+        std::future::pending::<()>().await;
+    };
+    let followed = tokio::select! {
+        () = stop.asked() => return Ok(Exit::Success),
+        () = noticing => return Ok(Exit::Success),
+        followed = follow(&open.mesh, deltas.as_deref(), &subscription, &mut cursor, &mut nobody, &mut outlet) => followed,
+    };
+    match followed {
+        Followed::Cut(Cut::Gone(error)) => Err(error.into()),
+        Followed::Cut(cut @ (Cut::Slow(_) | Cut::Nonsense(_))) => Err(Failure {
+            what: cut.to_string(),
+            hint: Some("begin without `--cursor`, or with `--cursor start`".to_owned()),
+            exit: Exit::Usage,
+            source: None,
+        }
+        .into()),
+        Followed::Store(error) => Err(error.into()),
     }
 }
 

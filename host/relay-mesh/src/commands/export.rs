@@ -1,6 +1,6 @@
 //! `relay-mesh export`: a conversation as one file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mesh::names::AgentName;
 use store::Durability;
@@ -14,7 +14,7 @@ use crate::exit::Exit;
 use crate::runs::permission::mail_reader;
 
 /// The longest file has so many messages.
-const MOST: usize = 10_000;
+pub(crate) const MOST: usize = 10_000;
 
 /// Write a conversation as one file: a page, Markdown or JSON
 #[derive(clap::Args, Debug)]
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
+pub(crate) enum Form {
     /// A page for a browser
     Html,
     /// Markdown
@@ -55,20 +55,10 @@ impl CommandSpec for Args {
         let reader = mail_reader(context, &open, self.agent).await?;
         let thread = open.mesh.mail_thread(&reader, &self.thread, MOST).await?;
         let view = ThreadView::from(&thread);
-        let text = match self.format {
-            Form::Html => export::html(&view),
-            Form::Md => export::markdown(&view),
-            Form::Json => serde_json::to_string(&view).map_err(std::io::Error::from)?,
-        };
         match &self.out {
-            None => context.printer.data(&text)?,
+            None => context.printer.data(&text(&view, self.format)?)?,
             Some(path) => {
-                let written = atomic_write::replace(path, text.as_bytes(), 0o600, Durability::Synced);
-                let failed = |error| {
-                    let what = format!("`{}` could not be written", path.display());
-                    CommandError::caused_by(&what, None, Exit::Failure, error)
-                };
-                written.map_err(failed)?;
+                write(&view, self.format, path)?;
                 context.printer.say(&format!("{} messages are in {}", view.messages.len(), path.display()));
             }
         }
@@ -78,4 +68,22 @@ impl CommandSpec for Args {
         context.warn_of_damage(thread.damaged);
         Ok(Exit::Success)
     }
+}
+
+fn text(thread: &ThreadView, form: Form) -> Result<String, CommandError> {
+    Ok(match form {
+        Form::Html => export::html(thread),
+        Form::Md => export::markdown(thread),
+        Form::Json => serde_json::to_string(thread).map_err(std::io::Error::from)?,
+    })
+}
+
+/// Writes a conversation into a file, which is replaced whole or not at all.
+pub(crate) fn write(thread: &ThreadView, form: Form, path: &Path) -> Result<(), CommandError> {
+    let written = atomic_write::replace(path, text(thread, form)?.as_bytes(), 0o600, Durability::Synced);
+    let failed = |error| {
+        let what = format!("`{}` could not be written", path.display());
+        CommandError::caused_by(&what, None, Exit::Failure, error)
+    };
+    written.map_err(failed)
 }

@@ -62,6 +62,7 @@ pub(crate) mod store;
 pub(crate) mod thread;
 pub(crate) mod threads;
 pub(crate) mod token;
+pub(crate) mod ui;
 pub(crate) mod uninstall;
 pub(crate) mod up;
 pub(crate) mod version;

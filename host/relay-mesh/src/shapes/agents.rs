@@ -4,13 +4,13 @@ use mesh::Adopted;
 use mesh::agents::{AgentSummary, Origin, Presence};
 use mesh::ports::machine::Instant;
 use serde::{Serialize, Serializer};
-use view::{AgentDetail, RegistrationView};
+use view::{AgentDetail, RegistrationView, natural_order};
 
 pub(crate) use view::RegisteredView as RegisteredShape;
 
 use super::{ago, counted};
 use crate::render::{Show, Table, printable_line};
-use crate::screen::{Column, Screen, colour_of_state, natural_order};
+use crate::screen::{Column, Screen, colour_of_state};
 
 /// What the HARNESS column shows.
 fn kind(agent: &AgentDetail) -> &str {

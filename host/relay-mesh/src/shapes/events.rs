@@ -41,13 +41,19 @@ pub(crate) fn details(event: &Event) -> Map<String, Value> {
 
 impl Show for EventShape {
     fn text(&self) -> String {
-        let details = self.details.iter().map(|(name, value)| format!("  {name}={}", words(value)));
-        printable_line(&format!("{}  {}{}", self.at, self.event, details.collect::<String>()))
+        let details = details_text(&self.details);
+        let gap = if details.is_empty() { "" } else { "  " };
+        printable_line(&format!("{}  {}{gap}{details}", self.at, self.event))
     }
 
     fn text_on(&self, screen: &Screen) -> String {
         if self.is_whole { self.text() } else { screen.cut_lines(&self.text()) }
     }
+}
+
+/// The fields of an event on one line.
+pub(crate) fn details_text(details: &Map<String, Value>) -> String {
+    details.iter().map(|(name, value)| format!("{name}={}", words(value))).collect::<Vec<_>>().join("  ")
 }
 
 /// A value as text: lists with commas.

@@ -1,6 +1,6 @@
 //! A thread as one HTML page without scripts, links and pictures.
 
-use super::{is_hidden, visible};
+use crate::visible::{is_hidden, push_visible};
 use crate::{ThreadMessageView, ThreadView};
 
 /// The page's only style, in light and dark, for a phone and for paper.
@@ -77,7 +77,7 @@ fn text(text: &str, onto: &mut String) {
             '>' => onto.push_str("&gt;"),
             '"' => onto.push_str("&quot;"),
             '\'' => onto.push_str("&#39;"),
-            hidden if is_hidden(hidden) => visible(hidden, onto),
+            hidden if is_hidden(hidden) => push_visible(hidden, onto),
             other => onto.push(other),
         }
     }

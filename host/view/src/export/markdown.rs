@@ -1,6 +1,6 @@
 //! A thread as Markdown. What agents wrote is in fenced blocks that it cannot close.
 
-use super::{is_hidden, visible};
+use crate::visible::{is_hidden, push_visible};
 use crate::{ThreadMessageView, ThreadView};
 
 /// A thread as Markdown.
@@ -54,7 +54,7 @@ fn fenced(text: &str, onto: &mut String) {
     let fence = "`".repeat((longest + 1).max(3));
     onto.push_str(&format!("{fence}text\n"));
     for character in text.chars() {
-        if is_hidden(character) { visible(character, onto) } else { onto.push(character) }
+        if is_hidden(character) { push_visible(character, onto) } else { onto.push(character) }
     }
     if !text.ends_with('\n') {
         onto.push('\n');
@@ -72,7 +72,7 @@ fn words(text: &str, onto: &mut String) {
                 onto.push('\\');
                 onto.push(character);
             }
-            hidden if is_hidden(hidden) => visible(hidden, onto),
+            hidden if is_hidden(hidden) => push_visible(hidden, onto),
             other => onto.push(other),
         }
     }

@@ -6,32 +6,53 @@ use mesh::asks::{Ask, AskKind};
 use mesh::ports::driver::Answer;
 use mesh::ports::machine::Machine as _;
 
+use crate::compose::Open;
 use crate::context::Context;
 use crate::driven::begin::ensure_host;
-use crate::driven::permission::begin_agreed;
+use crate::driven::permission::{Agreed, begin_agreed};
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::runs::permission;
 use crate::shapes::asks::AskShape;
 use crate::shapes::driven::AgreedShape;
 
+/// What came of an answer.
+pub(crate) struct Given {
+    /// The question, with its answer.
+    pub(crate) ask: Ask,
+    /// The agents that were begun because the user has agreed to them. The answer counts even if they could not be.
+    pub(crate) agreed: Result<Vec<Agreed>, CommandError>,
+}
+
 pub(in crate::commands) async fn answer(id: &str, words: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    permission::only_the_user(context, &open, "answer").await?;
-    let ask = open.mesh.find_ask(id).await?;
-    let answered = open.mesh.answer_ask(ask.id, meant(&ask, words), &via()).await?;
-    context.printer.show(&AskShape::of(&answered, open.machine.now()))?;
+    let Given { ask, agreed } = give(id, words, context, &open).await?;
+    context.printer.show(&AskShape::of(&ask, open.machine.now()))?;
     let mut exit = Exit::Success;
-    for agreed in begin_agreed(context, &open).await? {
+    for agreed in agreed? {
         if agreed.outcome.is_err() {
             exit = Exit::Failure;
-        } else {
-            open.mesh.want_driving(true).await?;
-            ensure_host(context, &open).await?;
         }
         context.printer.show(&AgreedShape::of(&agreed))?;
     }
     Ok(exit)
+}
+
+/// Answers a question as the user, and begins the agents that they have agreed to by that. Refused to agents.
+pub(crate) async fn give(id: &str, words: &str, context: &Context, open: &Open) -> Result<Given, CommandError> {
+    permission::only_the_user(context, open, "answer").await?;
+    let ask = open.mesh.find_ask(id).await?;
+    let ask = open.mesh.answer_ask(ask.id, meant(&ask, words), &via()).await?;
+    Ok(Given { ask, agreed: begin(context, open).await })
+}
+
+async fn begin(context: &Context, open: &Open) -> Result<Vec<Agreed>, CommandError> {
+    let agreed = begin_agreed(context, open).await?;
+    if agreed.iter().any(|agreed| agreed.outcome.is_ok()) {
+        open.mesh.want_driving(true).await?;
+        ensure_host(context, open).await?;
+    }
+    Ok(agreed)
 }
 
 /// What the user means by the words, given what the question offers.

@@ -6,10 +6,12 @@ mod units;
 use mesh::names::AgentName;
 
 use crate::command::CommandSpec;
+use crate::compose::Open;
 use crate::config::Method;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::shapes::wake::WokenShape;
 
 /// Wake an agent, or a listener of your own
 #[derive(clap::Args, Debug)]
@@ -49,6 +51,13 @@ enum Verb {
     Install(units::InstallArgs),
     /// Remove what `wake install` wrote
     Uninstall(units::UninstallArgs),
+}
+
+/// Wakes an agent as `relay-mesh wake AGENT` does.
+pub(crate) async fn wake_agent(agent: &str, context: &Context, open: &Open) -> Result<WokenShape, CommandError> {
+    let to = Some(agent.to_owned());
+    let args = Args { verb: None, text: String::new(), to, methods: Vec::new(), from: None };
+    reaching::reach(args, context, open).await
 }
 
 impl CommandSpec for Args {

@@ -32,15 +32,23 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     if text.len() > LONGEST_WAKE {
         return Err(WakeError::TooLong(text.len()).into());
     }
-    let ways = WakeSettings::of(&context.settings);
     let open = context.open()?;
+    let shape = reach(Args { text, ..args }, context, &open).await?;
+    context.printer.show(&shape)?;
+    Ok(if shape.woken { Exit::Success } else { Exit::Failure })
+}
+
+/// Tries one method after the other until one works.
+pub(super) async fn reach(args: Args, context: &Context, open: &Open) -> Result<WokenShape, CommandError> {
+    let text = args.text;
+    let ways = WakeSettings::of(&context.settings);
     let (text, to) = match args.to {
         // Who writes an agent's name alone means that agent.
-        None if is_agent(&open, &text).await? => (String::new(), Some(text)),
+        None if is_agent(open, &text).await? => (String::new(), Some(text)),
         to => (text, to),
     };
     let order = order(args.methods, to.as_deref(), &ways)?;
-    let caller = context.principal(&open, args.from).await?;
+    let caller = context.principal(open, args.from).await?;
     let to = match &to {
         Some(address) => Some(open.mesh.resolve(address, caller.agent()).await?),
         None => None,
@@ -56,7 +64,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     for method in order {
         let outcome = match (method, &to) {
             (Method::Routes, Some(to)) => {
-                let (id, outcome) = by_routes(&open, &caller, to, &text, ways.timeout).await?;
+                let (id, outcome) = by_routes(open, &caller, to, &text, ways.timeout).await?;
                 about = Some(id);
                 shape.message = Some(id.to_string());
                 outcome
@@ -85,8 +93,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     }
     let wake = open.mesh.wake(&caller, to.as_ref(), about, &text)?;
     open.mesh.note_wake(&wake, shape.method).await;
-    context.printer.show(&shape)?;
-    Ok(if shape.woken { Exit::Success } else { Exit::Failure })
+    Ok(shape)
 }
 
 /// Whether a text is the name of an agent that is known here.

@@ -1,0 +1,80 @@
+//! How often something is read again: at once after a pause, and in a busy mesh so seldom that it costs little.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// The shortest time between two reads.
+const LEAST: Duration = Duration::from_millis(250);
+/// The time between two reads is so many times what one takes: reading costs at most one part in so many of a core.
+const SHARE: u32 = 60;
+
+/// When something is read again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Whether something has changed since it was read.
+    stale: bool,
+    /// Not before then.
+    next: Instant,
+}
+
+impl Pace {
+    /// Of something that was not read yet.
+    pub(super) fn unread(now: Instant) -> Pace {
+        Pace { stale: true, next: now }
+    }
+
+    /// Something has changed.
+    pub(super) fn mark(&mut self) {
+        self.stale = true;
+    }
+
+    /// Somebody waits for it: it is read now.
+    pub(super) fn hurry(&mut self, now: Instant) {
+        *self = Pace::unread(now);
+    }
+
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.stale && now >= self.next
+    }
+
+    /// When it has to be read, if nothing else happens.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.stale.then_some(self.next)
+    }
+
+    /// A read is about to begin: what changes from now on makes it stale again.
+    pub(super) fn begin(&mut self) {
+        self.stale = false;
+    }
+
+    /// It was read.
+    pub(super) fn end(&mut self, began: Instant, now: Instant) {
+        self.next = now + (now.duration_since(began) * SHARE).max(LEAST);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_change_after_a_pause_is_read_at_once_and_a_flood_seldom() {
+        let start = Instant::now();
+        let at = |milliseconds: u64| start + Duration::from_millis(milliseconds);
+        let mut pace = Pace::unread(start);
+        assert!(pace.is_due(start));
+        pace.begin();
+        pace.end(start, at(10));
+        assert_eq!(pace.due(), None, "nothing has changed, and nothing wakes this process");
+        pace.mark();
+        assert_eq!(pace.due(), Some(at(610)), "ten milliseconds of work are followed by six hundred without");
+        assert!(!pace.is_due(at(609)) && pace.is_due(at(610)));
+        pace.begin();
+        pace.end(at(610), at(611));
+        pace.mark();
+        assert_eq!(pace.due(), Some(at(861)));
+        pace.hurry(at(620));
+        assert!(pace.is_due(at(620)), "what somebody waits for is read now");
+    }
+}

@@ -1,0 +1,267 @@
+//! Reads the mesh for the view: all of it once, and then what has changed.
+//!
+//! It follows the same watches as `status --follow` and `events`. While nothing happens and nobody is here who could fall
+//! silent, it waits without a timer.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use mesh::names::AgentName;
+use mesh::ports::machine::{Instant, Machine as _};
+use mesh::{Event, MailReader, ThreadFilter};
+use store::Position;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant as Moment, sleep, sleep_until};
+use ui::NewsSender;
+use view::live::{LogRow, News, RunRow};
+use view::{MessageView, PresenceView, ThreadSummaryView, ThreadView};
+
+use super::overview::{overview, runs};
+use super::pace::Pace;
+use crate::compose::Open;
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::shapes::events::{details, details_text};
+
+/// How often to look while somebody is here: silence raises no event.
+const LOOK: Duration = Duration::from_secs(5);
+/// How long to wait before a mesh that could not be read is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+/// So much of the past is in the log at first, in milliseconds.
+const PAST: u64 = 6 * 3_600_000;
+/// So many conversations are listed.
+const THREADS: usize = 5_000;
+/// So many messages of the open conversation are shown.
+const MESSAGES: usize = 500;
+/// Bytes of the event log that are read at a time.
+const STRETCH: usize = 256 * 1024;
+
+/// What the view wants to have read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// A conversation, and again whenever it has changed.
+    Open(String),
+    /// No conversation any more.
+    Close,
+}
+
+/// What reads the mesh for the view.
+pub(super) struct Reader<'a> {
+    context: &'a Context,
+    open: &'a Open,
+    view: NewsSender,
+    /// The next event; none before the log was read.
+    next: Option<Position>,
+    /// The open conversation.
+    thread: Option<String>,
+    runs: Vec<RunRow>,
+    /// Whether somebody is here who could fall silent.
+    somebody: bool,
+    overview: Pace,
+    threads: Pace,
+    conversation: Pace,
+    /// Whether a run has begun or ended since they were read.
+    runs_changed: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn of(context: &'a Context, open: &'a Open, view: NewsSender) -> Reader<'a> {
+        let unread = Pace::unread(Moment::now());
+        Reader {
+            context,
+            open,
+            view,
+            next: None,
+            thread: None,
+            runs: Vec::new(),
+            somebody: false,
+            overview: unread,
+            threads: unread,
+            conversation: unread,
+            runs_changed: true,
+        }
+    }
+
+    /// Reads until it is dropped. If the mesh cannot be read, the view keeps what is known, and it is tried again.
+    pub(super) async fn read(mut self, mut requests: UnboundedReceiver<Request>) -> Infallible {
+        loop {
+            let Err(error) = self.follow(&mut requests).await;
+            // Who was here is kept on this machine, for while servers are out of reach.
+            if let Ok(known) = overview(self.open, self.runs.clone()).await {
+                self.tell(News::Overview(Box::new(known)));
+            }
+            self.tell(News::Lost(mesh::reasons(&error)));
+            sleep(RETRY).await;
+            let now = Moment::now();
+            [&mut self.overview, &mut self.threads, &mut self.conversation]
+                .into_iter()
+                .for_each(|pace| pace.hurry(now));
+        }
+    }
+
+    fn tell(&self, news: News) {
+        // That a view is over is noticed by its effects.
+        self.view.tell(news);
+    }
+
+    async fn follow(&mut self, requests: &mut UnboundedReceiver<Request>) -> Result<Infallible, CommandError> {
+        let mesh = &self.open.mesh;
+        // Watch before reading, so that no change is missed in between.
+        let mut state = mesh.watch_status().await?;
+        let mut asks = mesh.watch_asks().await?;
+        let mut log = mesh.watch_event_log().await?;
+        loop {
+            self.read_what_is_due().await?;
+            let due = [&self.overview, &self.threads, &self.conversation].into_iter().filter_map(Pace::due).min();
+            tokio::select! {
+                changed = state.changed() => {
+                    changed?;
+                    self.overview.mark();
+                    self.conversation.mark();
+                }
+                changed = asks.changed() => {
+                    changed?;
+                    self.overview.mark();
+                }
+                changed = log.changed() => {
+                    changed?;
+                    self.read_log().await?;
+                }
+                request = requests.recv() => self.requested(request),
+                () = sleep_until(due.unwrap_or_else(Moment::now)), if due.is_some() => {}
+                () = sleep(LOOK), if self.somebody => self.overview.mark(),
+            }
+        }
+    }
+
+    fn requested(&mut self, request: Option<Request>) {
+        match request {
+            Some(Request::Open(thread)) => {
+                self.thread = Some(thread);
+                self.conversation.hurry(Moment::now());
+            }
+            Some(Request::Close) | None => self.thread = None,
+        }
+    }
+
+    async fn read_what_is_due(&mut self) -> Result<(), CommandError> {
+        if self.overview.is_due(Moment::now()) {
+            let began = Moment::now();
+            self.overview.begin();
+            // The agents are on screen before runs are read, each of which is a file.
+            let is_first = self.next.is_none();
+            let wants_runs = self.runs_changed || self.runs.iter().any(|run| run.ended.is_none());
+            if wants_runs && !is_first {
+                self.runs_changed = false;
+                self.runs = runs(self.context, self.open);
+            }
+            let overview = overview(self.open, self.runs.clone()).await?;
+            self.somebody = overview.agents.iter().any(|agent| is_here(agent.agent.presence));
+            self.overview.end(began, Moment::now());
+            self.tell(News::Overview(Box::new(overview)));
+        }
+        // What somebody waits for comes before what is only nice to know.
+        if let Some(thread) = self.thread.clone().filter(|_| self.conversation.is_due(Moment::now())) {
+            let began = Moment::now();
+            self.conversation.begin();
+            self.read_conversation(&thread).await?;
+            self.conversation.end(began, Moment::now());
+        } else if self.thread.is_none() {
+            self.conversation.begin();
+        }
+        if self.threads.is_due(Moment::now()) {
+            let began = Moment::now();
+            self.threads.begin();
+            let found = self.open.mesh.mail_threads(&MailReader::User, &ThreadFilter::default()).await?;
+            self.threads.end(began, Moment::now());
+            self.tell(News::Threads(found.threads.iter().take(THREADS).map(ThreadSummaryView::from).collect()));
+        }
+        if self.next.is_none() {
+            let since = Instant(self.open.machine.now().0.saturating_sub(PAST));
+            self.next = Some(self.open.mesh.event_log_since(since).await?);
+            self.read_past().await?;
+            self.overview.hurry(Moment::now());
+        }
+        Ok(())
+    }
+
+    async fn read_conversation(&mut self, thread: &str) -> Result<(), CommandError> {
+        match self.open.mesh.mail_thread(&MailReader::User, thread, MESSAGES).await {
+            Ok(found) => self.tell(News::Thread(Box::new(ThreadView::from(&found)))),
+            Err(error @ mesh::ThreadError::Store(_)) => return Err(error.into()),
+            // It was deleted meanwhile.
+            Err(error @ (mesh::ThreadError::Unknown(_) | mesh::ThreadError::Ambiguous(_))) => {
+                self.tell(News::Failed(mesh::reasons(&error)));
+                self.thread = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// The log until now. Its messages are in the conversations already.
+    async fn read_past(&mut self) -> Result<(), CommandError> {
+        while let Some(events) = self.further_events().await? {
+            self.tell(News::Log(events.iter().map(log_row).collect()));
+        }
+        Ok(())
+    }
+
+    /// What has happened since. A message is shown at once; the list of conversations is read again when it is time.
+    async fn read_log(&mut self) -> Result<(), CommandError> {
+        if self.next.is_none() {
+            return Ok(());
+        }
+        while let Some(events) = self.further_events().await? {
+            for event in &events {
+                match event.kind.as_str() {
+                    "sent" => self.read_message(event).await?,
+                    "run-started" | "run-ended" => self.runs_changed = true,
+                    _ => {}
+                }
+            }
+            self.overview.mark();
+            self.tell(News::Log(events.iter().map(log_row).collect()));
+        }
+        Ok(())
+    }
+
+    /// The next events of the log; none if there are none yet.
+    async fn further_events(&mut self) -> Result<Option<Vec<Event>>, CommandError> {
+        let from = self.next.unwrap_or(Position::START);
+        let stretch = self.open.mesh.event_log_part(from, STRETCH).await?;
+        self.next = Some(stretch.next);
+        Ok((stretch.next != from).then_some(stretch.events))
+    }
+
+    async fn read_message(&mut self, event: &Event) -> Result<(), CommandError> {
+        let id = event.details.get("id").and_then(|id| id.as_str()?.parse().ok());
+        let to = event.details.get("to").and_then(|to| to.as_array()).into_iter().flatten();
+        let to: Vec<AgentName> = to.filter_map(|name| name.as_str()?.parse().ok()).collect();
+        if let (Some(id), Some(first)) = (id, to.first())
+            && let Some(message) = self.open.mesh.message_in(first, id).await?
+        {
+            let recipients = to.iter().map(ToString::to_string).collect();
+            self.tell(News::Sent(Box::new(MessageView::from(&message)), recipients));
+        }
+        self.threads.mark();
+        self.conversation.mark();
+        Ok(())
+    }
+}
+
+/// Whether an agent could fall silent without an event.
+fn is_here(presence: PresenceView) -> bool {
+    match presence {
+        PresenceView::Busy | PresenceView::NeedsInput | PresenceView::Idle => true,
+        PresenceView::Away | PresenceView::Offline => false,
+    }
+}
+
+fn log_row(event: &Event) -> LogRow {
+    LogRow {
+        key: event.next.0.to_string(),
+        at: event.at,
+        kind: event.kind.clone(),
+        text: details_text(&details(event)),
+    }
+}

@@ -1,0 +1,36 @@
+//! What a person watches and works in, without a terminal and without the mesh: what was last read, what is chosen of it,
+//! what can be done with that, and what a key press changes.
+//!
+//! [`Live`] is the state. [`News`] comes in from whoever reads the mesh, a [`Press`] from whoever has the keys, and what
+//! has to be done outside comes back as a [`Effect`]. Nothing here does I/O or reads a clock, so that a terminal and a page
+//! decide alike and each decision is a table in a test.
+
+mod actions;
+mod agents;
+mod control;
+mod delivery;
+mod detail;
+mod line;
+mod news;
+mod press;
+mod rows;
+mod selection;
+mod state;
+mod typing;
+
+pub use actions::{Action, Ready};
+pub use agents::{AgentLine, AgentRow, Group};
+pub use delivery::{Dot, TimeLine, TimeStep, time_line};
+pub use detail::{Detail, DetailLine, Tone};
+pub use line::Line;
+pub use news::{LogRow, News, Overview, RunRow, StuckRow};
+pub use press::{Edit, Effect, Press};
+pub use rows::{Column, Row, Tab};
+pub use selection::Selection;
+pub use state::{Live, Middle, Note, OpenThread, Pane, SearchResult};
+pub use typing::{Prompt, Typing};
+
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;

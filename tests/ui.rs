@@ -1,0 +1,250 @@
+//! The terminal view through the real binary, in a terminal: its user finds who waits and answers, finds a conversation
+//! by a word, exports it and writes; the terminal is resized, lost, and given back.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use test_support::{Program, Stage, Terminal, wait_for};
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
+
+/// Five agents who have talked, of whom one waits for its user.
+fn five() -> Stage {
+    let stage = stage();
+    for agent in ["alice", "bob", "carol", "dave", "erin"] {
+        stage.relay_ok(&["register", agent, "--role", "writes the parser"]);
+    }
+    stage.relay_ok(&["send", "carol", "The staging database has moved", "--from", "bob", "--thread", "database"]);
+    stage.relay_ok(&["send", "bob", "Where is it now?", "--from", "carol", "--thread", "database"]);
+    stage.relay_ok(&["send", "dave,erin", "the build is red", "--from", "carol", "--thread", "build"]);
+    stage.relay_ok(&["ask", "Which port shall the server use?", "--from", "alice"]);
+    stage
+}
+
+fn environment(stage: &Stage) -> Vec<(String, String)> {
+    let mut environment = stage.environment();
+    environment.retain(|(name, _)| name != "TERM");
+    environment.push(("TERM".to_owned(), "xterm-256color".to_owned()));
+    environment.push(("NO_COLOR".to_owned(), "1".to_owned()));
+    environment
+}
+
+/// The view in a terminal of 160 columns and 48 lines.
+fn view(stage: &Stage) -> Terminal {
+    let line = [stage.binary().display().to_string(), "ui".to_owned()];
+    let terminal = Terminal::start(&stage.folder, &stage.project, &environment(stage), &line);
+    terminal.wait_for("? keys");
+    terminal
+}
+
+/// Runs in a terminal and says afterwards what state it left that in.
+fn view_in_a_shell(stage: &Stage) -> Terminal {
+    let script = format!("'{}' ui; code=$?; stty -a; echo \"ended with $code\"; exec cat", stage.binary().display());
+    let line = ["sh".to_owned(), "-c".to_owned(), script];
+    let terminal = Terminal::start(&stage.folder, &stage.project, &environment(stage), &line);
+    terminal.wait_for("Needs you");
+    terminal
+}
+
+/// The process of the view below the shell.
+fn below(shell: &str) -> String {
+    let children = Path::new("/proc").join(shell).join("task").join(shell).join("children");
+    wait_for("the view runs", || {
+        let children = fs::read_to_string(&children).ok()?;
+        children.split_whitespace().next().map(str::to_owned)
+    })
+}
+
+fn is_sane(terminal: &Terminal) {
+    let screen = terminal.screen();
+    let flags: Vec<&str> = screen.split_whitespace().collect();
+    for flag in ["icanon", "echo", "isig", "opost"] {
+        assert!(flags.contains(&flag), "{flag}: {screen}");
+    }
+    assert_eq!(terminal.told("#{alternate_on} #{mouse_any_flag} #{cursor_flag}"), "0 0 1", "{screen}");
+}
+
+#[test]
+fn a_person_finds_who_waits_answers_it_finds_a_conversation_by_a_word_exports_it_and_writes() {
+    let stage = five();
+    let terminal = view(&stage);
+    terminal.wait_for("1 needs you · 5 agents");
+    terminal.wait_for("▸ alice");
+    terminal.wait_for("Which port shall the server use?");
+    terminal.press("a");
+    terminal.wait_for("Answer (TEXT, refuse):");
+    terminal.type_line("port 8080");
+    terminal.wait_for("answered alice: port 8080");
+    terminal.wait_until_gone("Needs you");
+    let mail = stage.relay_ok(&["read", "--agent", "alice", "--peek"]);
+    assert!(mail.contains("port 8080"), "{mail}");
+
+    terminal.press("/");
+    terminal.type_line("staging");
+    terminal.wait_for("Found “staging”");
+    terminal.press("Enter");
+    terminal.wait_for("Where is it now?");
+    terminal.wait_for("bob → carol");
+    terminal.press("e");
+    terminal.wait_for("Write to (.html, .md, .json): database.html");
+    terminal.press("C-u");
+    terminal.type_line("kept.md");
+    terminal.wait_for("2 messages are in");
+    let written = fs::read_to_string(stage.project.join("kept.md")).expect("it is written");
+    assert!(written.contains("The staging database has moved") && written.contains("Where is it now?"), "{written}");
+
+    terminal.press("c");
+    terminal.wait_for("To bob:");
+    terminal.type_line("Thank you, says your user");
+    terminal.wait_for("sent to bob");
+    terminal.wait_for("shell  ");
+    let mail = stage.relay_ok(&["read", "--agent", "bob", "--peek", "--json"]);
+    let mail: Value = serde_json::from_str(&mail).expect("JSON");
+    let last = mail["messages"].as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+    assert_eq!((last["from"].as_str(), last["thread"].as_str()), (Some("shell"), Some("database")), "{last}");
+    let program = terminal.program();
+    terminal.press("q");
+    wait_for("it has ended", || (!Path::new("/proc").join(&program).join("exe").exists()).then_some(()));
+}
+
+#[test]
+fn what_happens_is_on_screen_without_a_key() {
+    let stage = five();
+    let terminal = view(&stage);
+    terminal.wait_for("the build is red");
+    terminal.press("Tab");
+    terminal.press("Enter");
+    terminal.wait_for("○ dave: stored");
+    stage.relay_ok(&["send", "carol", "it is green again", "--from", "erin", "--thread", "build"]);
+    terminal.wait_for("it is green again");
+    terminal.wait_for("○ carol: stored");
+    stage.relay_ok(&["read", "--agent", "carol"]);
+    terminal.wait_for("● carol: read");
+    stage.relay_ok(&["pause", "dave"]);
+    terminal.wait_for("paused");
+    stage.relay_ok(&["register", "frank"]);
+    terminal.wait_for("6 agents");
+}
+
+#[test]
+fn an_agent_is_paused_and_goes_on_by_the_same_key() {
+    let stage = five();
+    let terminal = view(&stage);
+    terminal.wait_for("▸ alice");
+    terminal.press("p");
+    terminal.wait_for("alice is paused");
+    assert!(stage.relay_ok(&["agents", "--json"]).contains("\"paused\":true"));
+    terminal.wait_for("paused · command line");
+    terminal.press("w");
+    terminal.wait_for("alice is paused: `p` lets it go on");
+    terminal.press("p");
+    terminal.wait_for("alice goes on");
+    assert!(!stage.relay_ok(&["agents", "--json"]).contains("\"paused\":true"));
+}
+
+#[test]
+fn every_size_is_drawn_and_a_small_terminal_shows_one_pane() {
+    let stage = five();
+    let terminal = view(&stage);
+    terminal.wait_for("the build is red");
+    for (columns, lines) in [(20, 5), (10, 2), (200, 60), (80, 24)] {
+        terminal.resize(columns, lines);
+        if lines >= 5 {
+            terminal.wait_for("alice");
+        }
+        let screen = terminal.screen();
+        assert!(screen.lines().count() <= lines, "{columns}x{lines}: {screen}");
+    }
+    terminal.press("?");
+    terminal.wait_for("these keys");
+}
+
+#[test]
+fn a_message_cannot_steer_the_terminal() {
+    let stage = five();
+    let body = "\u{1b}[2J\u{1b}]0;stolen\u{7}\u{202e}sdrawkcab\u{9b}31m\rover";
+    stage.relay_ok(&["send", "bob", body, "--subject", "\u{1b}[31mred", "--from", "erin", "--thread", "evil"]);
+    let terminal = view(&stage);
+    terminal.wait_for("\\u{1b}[31mred");
+    terminal.press("Tab");
+    terminal.press("Enter");
+    terminal.wait_for("\\u{1b}[2J\\u{1b}]0;stolen\\u{7}\\u{202e}sdrawkcab");
+    let screen = terminal.screen();
+    assert!(screen.contains("alice") && !screen.contains('\u{202e}'), "{screen}");
+    assert_ne!(terminal.told("#{pane_title}"), "stolen");
+}
+
+#[test]
+fn the_terminal_is_given_back_whatever_ends_the_view() {
+    let stage = five();
+    for (signal, code) in [("", 0), ("TERM", 0), ("HUP", 0), ("INT", 0)] {
+        let terminal = view_in_a_shell(&stage);
+        assert_eq!(terminal.told("#{alternate_on}"), "1");
+        match signal {
+            "" => terminal.press("q"),
+            signal => drop(Program::new("kill").args(["-s", signal, &below(&terminal.program())]).succeed()),
+        }
+        terminal.wait_for(&format!("ended with {code}"));
+        is_sane(&terminal);
+    }
+}
+
+#[test]
+fn a_view_ends_with_its_terminal() {
+    let stage = five();
+    let terminal = view(&stage);
+    terminal.wait_for("▸ alice");
+    // It waits until the process has ended.
+    terminal.close();
+}
+
+#[test]
+fn the_bare_command_opens_it_in_a_terminal_and_prints_the_help_elsewhere() {
+    let stage = five();
+    let line = [stage.binary().display().to_string()];
+    let terminal = Terminal::start(&stage.folder, &stage.project, &environment(&stage), &line);
+    terminal.wait_for("1 needs you · 5 agents");
+    let piped = stage.run(&[]);
+    assert_eq!(piped.code, Some(2), "{piped:?}");
+    assert!(piped.stderr.contains("Usage: relay-mesh [OPTIONS] <COMMAND>"), "{piped:?}");
+}
+
+#[test]
+fn where_it_cannot_be_drawn_it_says_so_and_lines_are_printed() {
+    let stage = five();
+    let mut dumb = environment(&stage);
+    dumb.retain(|(name, _)| name != "TERM");
+    dumb.push(("TERM".to_owned(), "dumb".to_owned()));
+    let script = format!("'{}' ui; echo \"ended with $?\"; exec cat", stage.binary().display());
+    let line = ["sh".to_owned(), "-c".to_owned(), script];
+    let terminal = Terminal::start(&stage.folder, &stage.project, &dumb, &line);
+    terminal.wait_for("ended with 2");
+    terminal.wait_for("relay-mesh ui --plain");
+
+    let log = stage.folder.join("lines");
+    let command = format!("exec '{}' ui > '{}'", stage.binary().display(), log.display());
+    let following = Program::new("sh").args(["-c", &command]).envs(environment(&stage)).within(&stage.project);
+    let mut running = following.start(&stage.folder.join("following.log"));
+    let text = || fs::read_to_string(&log).unwrap_or_default();
+    wait_for("it follows", || text().contains("\"subscribed\"").then_some(()));
+    stage.relay_ok(&["send", "bob", "for the stream", "--from", "alice"]);
+    wait_for("the message is a line", || text().contains("for the stream").then_some(()));
+    running.kill();
+}
+
+#[test]
+fn an_agent_does_not_get_to_watch_everybody() {
+    let stage = five();
+    for (name, value) in [("RELAY_OPENCODE_SESSION", "ses_1"), ("RELAY_RUN", "01JD8Z3K5V0000000000000000")] {
+        let mut environment = environment(&stage);
+        environment.push((name.to_owned(), value.to_owned()));
+        let script = format!("'{}' ui; echo \"ended with $?\"; exec cat", stage.binary().display());
+        let line = ["sh".to_owned(), "-c".to_owned(), script];
+        let terminal = Terminal::start(&stage.folder, &stage.project, &environment, &line);
+        terminal.wait_for("ended with 4");
+        assert!(terminal.screen().contains("an agent cannot watch everybody's mail"), "{}", terminal.screen());
+    }
+}
