@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{Answer, DeliveryHistory, Gemini, Model, Script, Stage, isolated, send, session_of, wait_for};
+use test_support::{
+    Answer, DeliveryHistory, Gemini, Model, Script, Stage, isolated, presence_of, send, session_of, wait_for,
+};
 
 #[test]
 fn it_joins_is_told_the_protocol_and_takes_mail_when_its_turn_ends() {
@@ -67,6 +69,40 @@ fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
         assert_eq!(heard.matches("&amp;lt;/relay-mesh-message").count(), 2, "{heard}");
         assert_eq!(model.times_told("Mind the gap."), 1, "shown once, and not again");
         assert_eq!(route_of(&stage, "alice"), Some("hook:AfterTool".to_owned()));
+    });
+}
+
+/// The hook at the end of a turn comes after Esc too, and Gemini CLI forgets all that came since the prompt.
+#[test]
+fn what_its_user_stops_before_an_answer_comes_again_with_their_next_prompt() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(
+            Script::joining(&Gemini::tool("register_agent"), "alice").say("Go on now.", "I mind the gap."),
+        );
+        let gemini = Gemini::new(&stage, &model);
+        let terminal = gemini.open();
+        Gemini::prompt(&terminal, "Join the mesh as alice.");
+        Gemini::says(&terminal, "I am alice.");
+        let id = send(&stage, "alice", "Mind the gap.");
+        model.ears.close();
+        Gemini::prompt(&terminal, "Think about it.");
+        model.ears.wait_for_unheard();
+        terminal.press("Escape");
+        wait_for("it has stopped", || (presence_of(&stage, "alice").as_deref() == Some("idle")).then_some(()));
+        assert_eq!(DeliveryHistory::of(&stage, &id).statuses(), ["stored", "accepted"], "{}", terminal.screen());
+        model.ears.open();
+        terminal.wait_for("Request cancelled.");
+        // Gemini CLI gives the prompt back that was stopped.
+        wait_for("its input is empty", || {
+            terminal.press("C-u");
+            terminal.screen().contains("Type your message").then_some(())
+        });
+        Gemini::prompt(&terminal, "Go on now.");
+        Gemini::says(&terminal, "I mind the gap.");
+        assert_eq!(DeliveryHistory::up_to(&stage, &id, "shown").route("shown").as_deref(), Some("hook:BeforeAgent"));
+        let asked = model.wait_for_news("Go on now.").everything();
+        assert_eq!(asked.matches("Mind the gap.").count(), 1, "it stands in the conversation once: {asked}");
     });
 }
 

@@ -4,12 +4,14 @@
 //! The README beside it says what it relies on and how each point was observed.
 
 mod driver;
+mod evidence;
 mod hooks;
 mod install;
 mod memory;
 mod payload;
 mod push;
 mod runner;
+mod transcript;
 
 use relay_mesh_sdk::{About, Context, Error, Identity, Occasion, Sessions};
 
@@ -42,4 +44,4 @@ impl Context for GeminiCli {
     }
 }
 
-relay_mesh_sdk::export!(GeminiCli, [driver, runner], manifest = "../adapter.toml");
+relay_mesh_sdk::export!(GeminiCli, [driver, evidence, runner], manifest = "../adapter.toml");

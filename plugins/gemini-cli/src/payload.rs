@@ -5,9 +5,14 @@ use relay_mesh_sdk::payload::Fields;
 use relay_mesh_sdk::{Error, Session, servers};
 use serde_json::{Map, Value};
 
+/// What Gemini CLI gives for the answer of a model that has said nothing.
+const NOTHING_SAID: &str = "[no response text]";
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Payload {
     pub(crate) session: Session,
+    /// The file in which the session is recorded.
+    pub(crate) transcript: Option<String>,
     pub(crate) event: Event,
 }
 
@@ -20,9 +25,11 @@ pub(crate) enum Event {
     },
     BeforeTool(Tool),
     AfterTool(Tool),
-    /// `again` if a hook has already kept this turn going.
+    /// `again` if a hook has already kept this turn going. Not `answered` if the model has said nothing: its user stopped
+    /// it before.
     AfterAgent {
         again: bool,
+        answered: bool,
     },
     /// `asks` if the user has to allow a tool.
     Notification {
@@ -61,7 +68,11 @@ impl Payload {
         let fields = Fields::of(call)?;
         let event = event(&call.name, &fields)?;
         let workdir = fields.optional("cwd").or_else(|| call.variable("GEMINI_CWD").map(str::to_owned));
-        Ok(Payload { session: Session::new(fields.required("session_id")?, workdir.unwrap_or_default()), event })
+        Ok(Payload {
+            session: Session::new(fields.required("session_id")?, workdir.unwrap_or_default()),
+            transcript: fields.optional("transcript_path"),
+            event,
+        })
     }
 }
 
@@ -76,7 +87,10 @@ fn event(name: &str, fields: &Fields) -> Result<Event, Error> {
         "BeforeAgent" => Event::BeforeAgent { prompt: fields.required("prompt")? },
         "BeforeTool" => Event::BeforeTool(Tool::read(fields)?),
         "AfterTool" => Event::AfterTool(Tool::read(fields)?),
-        "AfterAgent" => Event::AfterAgent { again: fields.flag("stop_hook_active")? },
+        "AfterAgent" => Event::AfterAgent {
+            again: fields.flag("stop_hook_active")?,
+            answered: fields.optional("prompt_response").is_none_or(|said| said != NOTHING_SAID),
+        },
         "Notification" => Event::Notification { asks: fields.required("notification_type")? == "ToolPermission" },
         "PreCompress" => Event::PreCompress { by_person: fields.required("trigger")? == "manual" },
         "SessionEnd" => Event::SessionEnd { cleared: fields.required("reason")? == "clear" },

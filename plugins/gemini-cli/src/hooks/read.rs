@@ -47,7 +47,9 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
                 ..spoken(vec![does(Activity::Busy)])
             }
         }
-        Event::AfterAgent { again } => {
+        // Its user pressed Esc.
+        Event::AfterAgent { answered: false, .. } => spoken(vec![Happened::Stopped(id)]),
+        Event::AfterAgent { again, answered: true } => {
             let max_bytes = if turns::may_go_on(&id, *again)? { ROOM } else { 0 };
             Reading { max_bytes, ..spoken(vec![does(Activity::Idle)]) }
         }

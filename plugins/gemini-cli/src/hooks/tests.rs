@@ -55,6 +55,8 @@ fn every_recorded_payload_means_something() {
     reads("Notification-ToolPermission", "S; S NeedsInput");
     reads("AfterAgent", "S; S Idle; fits 9000");
     reads("AfterAgent-again", "S; S Idle; fits 9000");
+    let stopped = changed("AfterAgent", "I have nothing to do.", "[no response text]");
+    assert_eq!(told(&stopped), "S; user stopped S", "no mail goes on with what its user stopped");
     reads("PreCompress-auto", "S");
     reads("SessionEnd-exit", "nobody; S ended");
 }
