@@ -169,3 +169,53 @@ fn a_set_up_that_its_harness_will_not_read_is_said_to_be_none_yet() {
     let outcome = stage.run(&install);
     assert!(outcome.code == Some(0) && !outcome.stderr.contains("warning"), "{outcome:?}");
 }
+
+/// Out of two projects, the user's own settings and the commits of one project, from anywhere.
+#[test]
+fn one_command_takes_everything_out_and_says_what_is_left() {
+    isolated(|| {
+        let stage = stage();
+        let second = stage.home.join("second project");
+        std::fs::create_dir_all(&second).expect("the stage is writable");
+        let before = files(&stage);
+        let second_path = second.display().to_string();
+        for harness in ["claude-code", "codex", "opencode"] {
+            run(&stage, "install", harness, Scope::Project);
+            stage.relay_ok(&["install", harness, "--project", &second_path, "--yes"]);
+        }
+        run(&stage, "install", "gemini-cli", Scope::User);
+        stage.relay_ok(&["guard", "install", "--repo", &stage.project_path()]);
+        let all = files(&stage);
+        let shown = stage.run(&["uninstall", "--all", "--dry-run"]);
+        assert!(shown.code == Some(0) && shown.stdout.contains("second project"), "{shown:?}");
+        let nobody = stage.run(&["uninstall", "--all"]);
+        assert_eq!(nobody.code, Some(4), "nobody has agreed: {nobody:?}");
+        assert!(nobody.stderr.contains("relay-mesh guard uninstall --repo ~/project"), "{nobody:?}");
+        assert_eq!(files(&stage), all, "so nothing was changed");
+        // What fails is said, and the rest goes on.
+        let stuck = second.join(".codex");
+        let moved = second.join("moved");
+        std::fs::rename(&stuck, &moved).expect("the stage is writable");
+        std::fs::write(&stuck, "no folder").expect("the stage is writable");
+        let outcome = stage.run(&["uninstall", "--all", "--yes"]);
+        assert!(outcome.stderr.contains("codex in ~/second project: "), "{outcome:?}");
+        assert_ne!(outcome.code, Some(0), "{outcome:?}");
+        std::fs::remove_file(&stuck).expect("the stage is writable");
+        std::fs::rename(&moved, &stuck).expect("the stage is writable");
+        let outcome = stage.run(&["uninstall", "--all", "--yes"]);
+        assert!(outcome.code == Some(0) && outcome.stderr.contains("── codex in ~/second project"), "{outcome:?}");
+        for left in ["What is left is yours to remove: your mail and all else in ~/.relay-mesh", "the program /"] {
+            assert!(outcome.stderr.contains(left), "{left}: {outcome:?}");
+        }
+        assert_eq!(files(&stage), before, "every byte is as it was");
+        let again = stage.run(&["uninstall", "--all", "--yes"]);
+        assert!(again.code == Some(0) && again.stderr.contains("No harness is set up"), "{again:?}");
+        // A project that was deleted needs nothing.
+        stage.relay_ok(&["install", "claude-code", "--project", &second_path, "--yes"]);
+        std::fs::remove_dir_all(&second).expect("the stage is writable");
+        let gone = stage.run(&["uninstall", "--all", "--yes"]);
+        assert!(gone.code == Some(0) && gone.stderr.contains("No harness is set up"), "{gone:?}");
+        assert_eq!(stage.run(&["uninstall"]).code, Some(2), "a harness, or all of them");
+        assert_eq!(stage.run(&["uninstall", "--all", "codex"]).code, Some(2), "one or the other");
+    });
+}

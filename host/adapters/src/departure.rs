@@ -1,4 +1,5 @@
-//! What a removed adapter leaves behind: settings of harnesses that it changed, and its stored state.
+//! What a removed adapter leaves behind: settings of harnesses that it changed, and its stored state. And where each
+//! adapter is set up, for whoever takes all of them out.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use crate::apply::ApplyError;
 use crate::apply::journal::Journal;
 use crate::host_functions::state::home_of;
 use crate::manifest::is_name;
+use crate::template::Surroundings;
 
 /// A file that may still contain changes of an adapter's install.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +22,47 @@ pub struct Leftover {
     pub file: PathBuf,
 }
 
+/// Where an adapter is set up.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SetUp {
+    /// The adapter.
+    pub adapter: String,
+    /// The project's folder, or the home. None if the folder is not known any more.
+    pub folder: Option<PathBuf>,
+    pub scope: Scope,
+    /// The changed files that are there.
+    pub files: Vec<PathBuf>,
+}
+
 impl Adapters {
+    /// Where installs of this data folder changed files that are there still, sorted by adapter.
+    pub fn all_set_up(&self) -> Result<Vec<SetUp>, ApplyError> {
+        let mut all = Vec::new();
+        for entry in fs::read_dir(self.installs()).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Some((adapter, scope)) = path.file_name().and_then(|file| of_journal(file.to_str()?)) else { continue };
+            let journal = Journal::read(&path)?;
+            let folder = match scope {
+                Scope::User => self.surroundings().home.clone(),
+                Scope::Project => journal.project(),
+            };
+            let is_of = |folder: &PathBuf| {
+                let place = Surroundings {
+                    project: Some(folder.clone()),
+                    home: Some(folder.clone()),
+                    ..self.surroundings().clone()
+                };
+                Journal::path(self.installs(), adapter, scope, &place) == path
+            };
+            let folder = folder.filter(is_of).filter(|folder| folder.is_dir());
+            let files = journal.changes.into_iter().filter_map(|change| change.file).filter(|file| file.exists());
+            let set_up = SetUp { adapter: adapter.to_owned(), folder, scope, files: files.collect() };
+            all.extend(Some(set_up).filter(|set_up| !set_up.files.is_empty()));
+        }
+        all.sort();
+        Ok(all)
+    }
+
     /// Files that installs of an adapter changed and that no uninstall has restored, in any project. Files that no
     /// longer exist are left out.
     pub fn leftovers(&self, name: &str) -> Result<Vec<Leftover>, ApplyError> {
@@ -60,14 +102,19 @@ impl Adapters {
     }
 }
 
-/// The scope in a journal's file name, if it is this adapter's: `NAME-SCOPE-PLACE.json`. A name may contain dashes, and
-/// be a prefix of another.
+/// The scope in a journal's file name, if it is this adapter's.
 fn scope_of(file: &str, name: &str) -> Option<Scope> {
+    of_journal(file).filter(|(adapter, _)| *adapter == name).map(|(_, scope)| scope)
+}
+
+/// The adapter and the scope in a journal's file name: `NAME-SCOPE-PLACE.json`. A name may contain dashes, and be a
+/// prefix of another.
+fn of_journal(file: &str) -> Option<(&str, Scope)> {
     let mut parts = file.strip_suffix(".json")?.rsplitn(3, '-').skip(1);
-    let (scope, harness) = (parts.next()?, parts.next()?);
+    let (scope, adapter) = (parts.next()?, parts.next()?);
     match scope {
-        "project" if harness == name => Some(Scope::Project),
-        "user" if harness == name => Some(Scope::User),
+        "project" => Some((adapter, Scope::Project)),
+        "user" => Some((adapter, Scope::User)),
         _ => None,
     }
 }

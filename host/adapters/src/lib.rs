@@ -53,7 +53,7 @@ pub use adapters::{Adapters, Settings};
 pub use apply::{Applied, ApplyError};
 pub use cache::{CacheCondition, Compilation};
 pub use compiling::Compiler;
-pub use departure::Leftover;
+pub use departure::{Leftover, SetUp};
 pub use digest::{Digest, InvalidDigest};
 pub use examine::{Audit, Examination, Grantee, Objection};
 pub use faults::{Counters, Fault};

@@ -142,6 +142,16 @@ impl Journal {
         self
     }
 
+    /// The project's folder, by a change of a file in it.
+    pub(crate) fn project(&self) -> Option<PathBuf> {
+        let of = |change: &Change| {
+            let file = change.file.as_deref().filter(|_| change.root == "project")?;
+            let below = Path::new(&change.path).components().count();
+            file.ends_with(&change.path).then(|| file.ancestors().nth(below).map(Path::to_owned))?
+        };
+        self.changes.iter().find_map(of)
+    }
+
     /// Every created folder, innermost first.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         let mut folders: Vec<PathBuf> = self.changes.iter().flat_map(|change| change.folders.clone()).collect();

@@ -173,7 +173,7 @@ pub enum Action {
 }
 
 /// Whose settings are changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// One project's.
     Project,

@@ -11,6 +11,7 @@ use crate::config::Method;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::setup::agreement::Confirmation;
 use crate::shapes::wake::WokenShape;
 
 /// Wake an agent, or a listener of your own
@@ -51,6 +52,16 @@ enum Verb {
     Install(units::InstallArgs),
     /// Remove what `wake install` wrote
     Uninstall(units::UninstallArgs),
+}
+
+/// Whether `relay-mesh wake install` has written its units.
+pub(crate) fn has_units(context: &Context) -> bool {
+    units::watcher(context).is_some()
+}
+
+/// Removes those units.
+pub(crate) async fn take_units_out(context: &Context, confirmation: Confirmation) -> Result<Exit, CommandError> {
+    units::take_out(context, confirmation).await
 }
 
 /// Wakes an agent as `relay-mesh wake AGENT` does.

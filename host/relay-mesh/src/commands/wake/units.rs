@@ -73,10 +73,13 @@ pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Exit
 }
 
 pub(super) async fn uninstall(args: UninstallArgs, context: &Context) -> Result<Exit, CommandError> {
+    take_out(context, Confirmation::from_flags(args.dry_run, args.yes)).await
+}
+
+pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> Result<Exit, CommandError> {
     let units = units(context)?;
     let make = async || units.removal().map_err(told);
-    let confirmation = Confirmation::from_flags(args.dry_run, args.yes);
-    if !args.dry_run && !make().await?.edits.is_empty() {
+    if confirmation != Confirmation::DryRun && !make().await?.edits.is_empty() {
         context.printer.say(&format!("systemd drops them with `systemctl --user disable --now {PATH_UNIT}`."));
     }
     let about = about(confirmation, "No units are installed.", "The units are removed");

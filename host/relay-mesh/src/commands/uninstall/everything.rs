@@ -1,0 +1,134 @@
+//! `relay-mesh uninstall --all`: out of every harness, wherever this data folder's installs put the mesh.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use adapters::SetUp;
+use mesh::ports::harness::Scope;
+
+use crate::commands::wake;
+use crate::context::Context;
+use crate::errors::CommandError;
+use crate::exit::Exit;
+use crate::guard;
+use crate::guard::git::Git;
+use crate::own_path::own_path;
+use crate::server::ServerRecord;
+use crate::setup::agreement::Confirmation;
+use crate::setup::carry::shown_path;
+
+/// Goes on past what fails, and then says how it ended.
+pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> Result<Exit, CommandError> {
+    let open = context.open()?;
+    let all = open.adapters.all_set_up().map_err(|error| {
+        CommandError::caused_by("where the mesh is set up could not be read", error.hint(), Exit::Store, error)
+    })?;
+    let server = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
+    drop(open);
+    let mut work = Work { context, confirmation, worst: Exit::Success };
+    for set_up in &all {
+        work.out_of(set_up).await;
+    }
+    let projects: BTreeSet<&PathBuf> =
+        all.iter().filter(|one| one.scope == Scope::Project).filter_map(|one| one.folder.as_ref()).collect();
+    for project in projects {
+        work.out_of_commits(project);
+    }
+    if wake::has_units(context) {
+        let outcome = wake::take_units_out(context, confirmation).await;
+        work.ended(outcome, "the units of `relay-mesh wake install`");
+    }
+    if all.is_empty() {
+        context.printer.say("No harness is set up by this data folder.");
+    }
+    if confirmation != Confirmation::DryRun {
+        if server.is_some() {
+            context.printer.say("A server of this data folder runs: `relay-mesh down` stops it.");
+        }
+        context.printer.say(&what_is_left(context));
+    }
+    Ok(work.worst)
+}
+
+struct Work<'a> {
+    context: &'a Context,
+    confirmation: Confirmation,
+    worst: Exit,
+}
+
+impl Work<'_> {
+    async fn out_of(&mut self, set_up: &SetUp) {
+        let (context, adapter) = (self.context, &set_up.adapter);
+        let Some(folder) = &set_up.folder else {
+            let files: Vec<String> = set_up.files.iter().map(|file| self.shown(file)).collect();
+            context.printer.warn(&format!(
+                "{adapter} was set up in a folder that is not there any more, and these files may have a part of it: {}",
+                files.join(", ")
+            ));
+            self.worst = Exit::Failure;
+            return;
+        };
+        let place = match set_up.scope {
+            Scope::Project => format!("{adapter} in {}", self.shown(folder)),
+            Scope::User => format!("{adapter} in your own settings"),
+        };
+        context.printer.say(&format!("── {place}"));
+        let outcome = super::take_out(&context.at(folder.clone()), adapter, set_up.scope, self.confirmation).await;
+        self.ended(outcome, &place);
+    }
+
+    /// The guard in a project's repository, which other projects may share.
+    fn out_of_commits(&mut self, project: &Path) {
+        let Ok(git) = Git::of(project) else { return };
+        let found = guard::found(&git).unwrap_or_default();
+        let Some(first) = found.first() else { return };
+        let place = format!("The guard of commits in {}", self.shown(first));
+        if self.confirmation == Confirmation::Yes {
+            let outcome = guard::uninstall(&git).map(|_| Exit::Success).map_err(CommandError::from);
+            if outcome.is_ok() {
+                self.context.printer.say(&format!("{place} is removed."));
+            }
+            self.ended(outcome, &place);
+        } else {
+            let command = format!("relay-mesh guard uninstall --repo {}", self.shown(&git.top));
+            self.context.printer.say(&format!("{place} is there; `--yes` removes it too, or `{command}`."));
+        }
+    }
+
+    fn ended(&mut self, outcome: Result<Exit, CommandError>, what: &str) {
+        let exit = outcome.unwrap_or_else(|error| {
+            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+            self.context.printer.warn(&format!("{what}: {}{hint}", mesh::reasons(&error)));
+            error.exit()
+        });
+        if self.worst == Exit::Success {
+            self.worst = exit;
+        }
+    }
+
+    fn shown(&self, path: &Path) -> String {
+        shown_path(path, self.context.environment.home().as_deref())
+    }
+}
+
+/// What nobody removes but the user.
+fn what_is_left(context: &Context) -> String {
+    let home = context.environment.home();
+    let shown = |path: &Path| shown_path(path, home.as_deref());
+    let mut left = vec![format!("your mail and all else in {}", shown(&context.settings.dir.value))];
+    if let Some(settings) =
+        context.environment.xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("relay-mesh"))
+        && settings.is_dir()
+    {
+        left.push(format!("your settings in {}", shown(&settings)));
+    }
+    if let Some(cache) = context.environment.xdg("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("relay-mesh"))
+        && cache.is_dir()
+    {
+        left.push(format!("compiled adapters in {}", shown(&cache)));
+    }
+    if let Ok(program) = own_path(context.environment.get("PATH")) {
+        left.push(format!("the program {}", shown(&program)));
+    }
+    format!("What is left is yours to remove: {}.", left.join(", "))
+}
