@@ -36,11 +36,11 @@ impl Host for Guest {
         if let Err(denied) = self.host_side.grants.notices() {
             return Ok(Err(denied.into()));
         }
-        if !has_session_bus(&self.host_side.surroundings) {
+        if !has_desktop(&self.host_side.surroundings) {
             return Ok(Err(Error::Unsupported("there is no desktop session to notify".to_owned())));
         }
         let notice = notification(&title, &body);
-        let shown = async { notice.show_async().await.map(drop).map_err(failed) };
+        let shown = async { show(notice).await.map_err(failed) };
         Ok(within(self.host_side.settings.notices.timeout, "the desktop notification", shown).await)
     }
 }
@@ -55,7 +55,7 @@ pub struct OwnNotices {
 impl OwnNotices {
     /// For a process with this environment.
     pub fn of(surroundings: &Surroundings) -> OwnNotices {
-        OwnNotices { has_desktop: has_session_bus(surroundings) }
+        OwnNotices { has_desktop: has_desktop(surroundings) }
     }
 }
 
@@ -66,12 +66,20 @@ impl mesh::ports::desktop::Desktop for OwnNotices {
             return;
         }
         let notice = notification(title, body);
-        match tokio::time::timeout(Settings::default().timeout, notice.show_async()).await {
+        match tokio::time::timeout(Settings::default().timeout, show(notice)).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => tracing::debug!(%error, "the desktop shows no notice"),
             Err(_) => tracing::debug!("the desktop does not answer"),
         }
     }
+}
+
+/// macOS takes a notification by a call that returns at once.
+async fn show(notice: Notification) -> notify_rust::error::Result<()> {
+    #[cfg(not(target_os = "macos"))]
+    return notice.show_async().await.map(drop);
+    #[cfg(target_os = "macos")]
+    return notice.show().map(drop);
 }
 
 fn notification(title: &str, body: &str) -> Notification {
@@ -84,18 +92,23 @@ fn notification(title: &str, body: &str) -> Notification {
         .finalize()
 }
 
-/// Whether there is a session bus: checked first, because connecting may start one.
-fn has_session_bus(surroundings: &Surroundings) -> bool {
+/// Whether there is a desktop: that of macOS, or a session bus, which is looked for first because connecting may start
+/// one.
+fn has_desktop(surroundings: &Surroundings) -> bool {
+    if cfg!(target_os = "macos") {
+        return true;
+    }
     let variable = |name: &str| surroundings.environment.get(name).filter(|value| !value.is_empty());
     variable("DBUS_SESSION_BUS_ADDRESS").is_some()
         || variable("XDG_RUNTIME_DIR").is_some_and(|folder| std::path::Path::new(folder).join("bus").exists())
 }
 
-/// Text without control characters, cut to length, with markup characters made harmless.
+/// Text without control characters, cut to length, with markup characters made harmless where desktops obey them.
 fn plain(text: &str, longest: usize) -> String {
     let mut safe = String::new();
     for character in text.chars().take(longest) {
         match character {
+            other if cfg!(target_os = "macos") && !other.is_control() => safe.push(other),
             '&' => safe.push_str("&amp;"),
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
@@ -119,6 +132,6 @@ mod tests {
 
     #[test]
     fn without_a_session_there_is_no_bus() {
-        assert!(!has_session_bus(&Surroundings::default()));
+        assert!(!has_desktop(&Surroundings::default()));
     }
 }
