@@ -190,9 +190,9 @@ fn an_app_server_of_codex_that_died_leaves_a_socket_and_loses_nothing() {
         let id = send(&stage, "alice", "After the crash");
         let terminal = codex.open_with(&["resume", &session]);
         terminal.type_line("Good morning");
-        Codex::says(&terminal, "I have read it.");
+        model.wait_for_news("After the crash");
         DeliveryHistory::up_to(&stage, &id, "shown");
-        assert_eq!(model.times_told(&format!("<relay-mesh-message id=\"{id}\"")), 1, "shown once");
+        model.has_message_once(&id);
         is_well(&stage, "codex", "Codex's app server takes turns for idle threads");
     });
 }

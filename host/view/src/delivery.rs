@@ -145,6 +145,24 @@ pub struct RecipientView {
     pub refused: Vec<RefusedRouteView>,
 }
 
+impl RecipientView {
+    /// A recipient of whom nothing is known but the statuses that the message had, in order.
+    pub(crate) fn with_history(to: String, history: Vec<StepView>) -> RecipientView {
+        RecipientView {
+            to,
+            status: history.last().map_or(StatusView::Queued, |step| step.status),
+            history,
+            open: None,
+            waits: None,
+            cut: None,
+            held: None,
+            expired: false,
+            undeliverable: None,
+            refused: Vec::new(),
+        }
+    }
+}
+
 // One status that a message had.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]

@@ -84,7 +84,7 @@ async fn perform(context: &Context, open: &Open, effect: Effect) -> Result<News,
             export::write(&view, form_of(&path), &path)?;
             News::Done(format!("{} are in {}", counted(view.messages.len(), "message"), path.display()))
         }
-        // These are not effects for the mesh: whoever receives effects takes them first.
+        // These are not effects on the mesh: `watching` takes them before.
         Effect::Open(_) | Effect::Close | Effect::Quit => News::Done(String::new()),
     })
 }

@@ -50,7 +50,7 @@ pub(crate) async fn watch(context: &Context) -> Result<Exit, CommandError> {
     let _withheld = logging::withhold();
     let (wanted, mut effects) = unbounded_channel();
     let view = View::start(palette, move |effect| {
-        // Nobody hears of it once the view ends.
+        // After the view has ended no effect is carried out.
         let _over = wanted.send(effect);
     });
     let view = view.map_err(StreamError::Output)?;

@@ -29,7 +29,7 @@ impl Pace {
         self.stale = true;
     }
 
-    /// Somebody waits for it: it is read now.
+    /// The user waits for it: it is read now.
     pub(super) fn hurry(&mut self, now: Instant) {
         *self = Pace::unread(now);
     }

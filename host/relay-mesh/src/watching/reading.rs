@@ -1,7 +1,7 @@
 //! Reads the mesh for the view: all of it once, and then what has changed.
 //!
-//! It follows the same watches as `status --follow` and `events`. While nothing happens and nobody is here who could fall
-//! silent, it waits without a timer.
+//! It follows the same watches as `status --follow` and `events`. While nothing happens and no agent is here that could
+//! fall silent, it waits without a timer.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::shapes::events::{details, details_text};
 
-/// How often to look while somebody is here: silence raises no event.
+/// The poll interval while an agent is here: silence raises no event.
 const LOOK: Duration = Duration::from_secs(5);
 /// How long to wait before a mesh that could not be read is tried again.
 const RETRY: Duration = Duration::from_secs(5);
@@ -55,8 +55,8 @@ pub(super) struct Reader<'a> {
     /// The open conversation.
     thread: Option<String>,
     runs: Vec<RunRow>,
-    /// Whether somebody is here who could fall silent.
-    somebody: bool,
+    /// Whether an agent is here that could fall silent.
+    agents_are_here: bool,
     overview: Pace,
     threads: Pace,
     conversation: Pace,
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
             next: None,
             thread: None,
             runs: Vec::new(),
-            somebody: false,
+            agents_are_here: false,
             overview: unread,
             threads: unread,
             conversation: unread,
@@ -129,7 +129,7 @@ impl<'a> Reader<'a> {
                 }
                 request = requests.recv() => self.requested(request),
                 () = sleep_until(due.unwrap_or_else(Moment::now)), if due.is_some() => {}
-                () = sleep(LOOK), if self.somebody => self.overview.mark(),
+                () = sleep(LOOK), if self.agents_are_here => self.overview.mark(),
             }
         }
     }
@@ -156,11 +156,11 @@ impl<'a> Reader<'a> {
                 self.runs = runs(self.context, self.open);
             }
             let overview = overview(self.open, self.runs.clone()).await?;
-            self.somebody = overview.agents.iter().any(|agent| is_here(agent.agent.presence));
+            self.agents_are_here = overview.agents.iter().any(|agent| is_here(agent.agent.presence));
             self.overview.end(began, Moment::now());
             self.tell(News::Overview(Box::new(overview)));
         }
-        // What somebody waits for comes before what is only nice to know.
+        // What the user waits for comes before what is only nice to know.
         if let Some(thread) = self.thread.clone().filter(|_| self.conversation.is_due(Moment::now())) {
             let began = Moment::now();
             self.conversation.begin();

@@ -180,18 +180,7 @@ mod tests {
             route: (!route.is_empty()).then(|| (*route).to_owned()),
             evidence: None,
         });
-        RecipientView {
-            to: "bob".to_owned(),
-            status: steps.last().map_or(StatusView::Queued, |step| step.0),
-            history: history.collect(),
-            open: None,
-            waits: None,
-            cut: None,
-            held: None,
-            expired: false,
-            undeliverable: None,
-            refused: Vec::new(),
-        }
+        RecipientView::with_history("bob".to_owned(), history.collect())
     }
 
     fn line(recipient: &RecipientView, now: u64) -> String {

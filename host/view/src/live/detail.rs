@@ -58,7 +58,7 @@ impl Group {
     }
 }
 
-/// A line about the chosen thing. Its text is harmless and on one line; whoever shows it breaks it.
+/// A line about the chosen thing. Its text is harmless and on one line; the caller breaks it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DetailLine {
     /// How far it is indented.

@@ -1,8 +1,8 @@
 //! What a person watches and works in, without a terminal and without the mesh: what was last read, what is chosen of it,
 //! what can be done with that, and what a key press changes.
 //!
-//! [`Live`] is the state. [`News`] comes in from whoever reads the mesh, a [`Press`] from whoever has the keys, and what
-//! has to be done outside comes back as a [`Effect`]. Nothing here does I/O or reads a clock, so that a terminal and a page
+//! [`Live`] is the state. [`News`] comes in from the reader of the mesh, a [`Press`] from the terminal or the page, and what
+//! has to be done outside comes back as an [`Effect`]. Nothing here does I/O or reads a clock, so that a terminal and a page
 //! decide alike and each decision is a table in a test.
 
 mod actions;

@@ -1,4 +1,4 @@
-//! What comes in from whoever reads the mesh.
+//! What the reader of the mesh tells the view.
 
 use mesh::ports::machine::Instant;
 

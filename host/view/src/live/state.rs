@@ -390,16 +390,5 @@ impl Live {
 /// A recipient for whom a message has just been stored.
 fn stored(to: String, message: &MessageView) -> RecipientView {
     let step = StepView { status: StatusView::Stored, at: message.at, route: None, evidence: None };
-    RecipientView {
-        to,
-        status: StatusView::Stored,
-        history: vec![step],
-        open: None,
-        waits: None,
-        cut: None,
-        held: None,
-        expired: false,
-        undeliverable: None,
-        refused: Vec::new(),
-    }
+    RecipientView::with_history(to, vec![step])
 }

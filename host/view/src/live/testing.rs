@@ -104,18 +104,7 @@ pub fn recipient(to: &str, steps: &[(StatusView, u64, &str)]) -> RecipientView {
         route: (!route.is_empty()).then(|| (*route).to_owned()),
         evidence: (!route.is_empty()).then(|| serde_json::json!({"event": "PostToolUse"})),
     };
-    RecipientView {
-        to: to.to_owned(),
-        status: steps.last().map_or(StatusView::Queued, |step| step.0),
-        history: steps.iter().map(step).collect(),
-        open: None,
-        waits: None,
-        cut: None,
-        held: None,
-        expired: false,
-        undeliverable: None,
-        refused: Vec::new(),
-    }
+    RecipientView::with_history(to.to_owned(), steps.iter().map(step).collect())
 }
 
 /// A conversation about which port a server uses: asked, answered, and told to two others.

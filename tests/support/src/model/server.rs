@@ -130,6 +130,19 @@ impl Model {
         self.heard().iter().filter(|heard| heard.news().contains(text)).count()
     }
 
+    /// Checks that a message is in the conversation once. The number of requests in which it is new can be higher:
+    /// what a user types meanwhile cuts a request off, and the next one has both.
+    ///
+    /// # Panics
+    /// If the message is in no request, or several times in one.
+    #[track_caller]
+    pub fn has_message_once(&self, id: &str) {
+        let [plain, escaped] = [format!("id=\"{id}\""), format!("id=\\\"{id}\\\"")];
+        let times = |text: String| text.matches(&plain).count() + text.matches(&escaped).count();
+        let told: Vec<usize> = self.heard().iter().map(|heard| times(heard.everything())).collect();
+        assert_eq!(told.iter().max(), Some(&1), "shown once: {told:?}");
+    }
+
     /// Checks that the mesh's protocol is once in each request of a conversation, after the registration too, whose
     /// answer could repeat it.
     ///
