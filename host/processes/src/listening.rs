@@ -35,11 +35,11 @@ pub fn variables_of_listener<const N: usize>(_at: SocketAddr, names: [&str; N]) 
 #[cfg(target_os = "linux")]
 fn variables<const N: usize>(pid: u32, names: [&str; N]) -> [Option<String>; N] {
     let environment = system::environment(pid);
-    let value = |line: &Vec<u8>, name: &str| {
+    let value = |line: &[u8], name: &str| {
         let value = line.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
         String::from_utf8(value.to_vec()).ok()
     };
-    names.map(|name| environment.iter().find_map(|line| value(line, name)))
+    names.map(|name| environment.split(|byte| *byte == 0).find_map(|line| value(line, name)))
 }
 
 #[cfg(target_os = "linux")]

@@ -1,5 +1,6 @@
 //! Which programs of this user run.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crate::space::lists_own_processes;
@@ -31,7 +32,7 @@ pub fn caller() -> Option<ProcessId> {
     for _ in 0..MOST_SHELLS {
         let listed = system::listed(pid)?;
         if !SHELLS.contains(&listed.name.as_str()) {
-            return table::find(pid);
+            return table::named(pid, &listed);
         }
         pid = listed.parent;
     }
@@ -45,12 +46,17 @@ pub fn open_files(pid: u32) -> Vec<String> {
 
 /// The processes of a program that have a terminal as their standard input. Another user's cannot be looked at.
 pub fn at_terminals(program: &str) -> Vec<AtTerminal> {
-    let found = system::pids().filter(|pid| is_named(*pid, program) && system::is_at_a_terminal(*pid));
-    let told = |pid: u32| {
-        let arguments = system::arguments(pid).into_iter().skip(1).filter(|word| !word.is_empty()).collect();
-        Some(AtTerminal { process: table::find(pid)?, folder: system::folder(pid)?, arguments })
-    };
-    found.filter_map(told).collect()
+    system::pids().filter_map(|pid| at_terminal(pid, program)).collect()
+}
+
+fn at_terminal(pid: u32, program: &str) -> Option<AtTerminal> {
+    let line = system::command_line(pid);
+    let mut words = words(&line);
+    if !is_named(pid, &words.next()?, program) || !system::is_at_a_terminal(pid) {
+        return None;
+    }
+    let arguments = words.filter(|word| !word.is_empty()).map(Cow::into_owned).collect();
+    Some(AtTerminal { process: table::find(pid)?, folder: system::folder(pid)?, arguments })
 }
 
 /// A process of this user that runs a program by this name with this first argument, the oldest if there are several.
@@ -71,16 +77,20 @@ pub fn runs_below(pid: u32, program: &str, word: &str) -> Option<bool> {
 }
 
 fn runs(pid: u32, program: &str, word: &str) -> bool {
-    system::arguments(pid).get(1).is_some_and(|first| first == word) && is_named(pid, program)
+    let line = system::command_line(pid);
+    let mut words = words(&line);
+    let (Some(started_as), Some(first)) = (words.next(), words.next()) else { return false };
+    first == word && is_named(pid, &started_as, program)
+}
+
+fn words(line: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
+    line.split(|byte| *byte == 0).map(String::from_utf8_lossy)
 }
 
 /// By the file that it runs, or by the name by which it was started: a link or a script may have that.
-fn is_named(pid: u32, program: &str) -> bool {
+fn is_named(pid: u32, started_as: &str, program: &str) -> bool {
     let is_named = |path: &Path| path.file_name().is_some_and(|name| name == program);
-    let started_as = system::arguments(pid).into_iter().next();
-    started_as.is_some_and(|started_as| {
-        is_named(Path::new(&started_as)) || system::program(pid).is_some_and(|file| is_named(&file))
-    })
+    is_named(Path::new(started_as)) || system::program(pid).is_some_and(|file| is_named(&file))
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -87,7 +87,16 @@ pub fn ancestors_in_session() -> Vec<ProcessId> {
 
 /// The process that has this number now; none if it has ended.
 pub fn find(pid: u32) -> Option<ProcessId> {
-    entry(pid).filter(|entry| !entry.is_zombie).map(|entry| entry.process)
+    entry(pid).and_then(living)
+}
+
+/// What the system lists of a process, as a process; none if it has ended.
+pub(crate) fn named(pid: u32, listed: &Listed) -> Option<ProcessId> {
+    living(entry_of(pid, listed))
+}
+
+fn living(entry: Entry) -> Option<ProcessId> {
+    (!entry.is_zombie).then_some(entry.process)
 }
 
 impl Table {
@@ -141,7 +150,7 @@ fn entry_of(pid: u32, listed: &Listed) -> Entry {
 
 /// The environment that a process was started with has this line.
 fn has_line(pid: u32, line: &[u8]) -> bool {
-    system::environment(pid).iter().any(|found| found == line)
+    system::environment(pid).split(|byte| *byte == 0).any(|found| found == line)
 }
 
 /// What a signal tells of a process: whether there is one.

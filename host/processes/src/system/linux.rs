@@ -74,19 +74,14 @@ fn parse(pid: u32, stat: &str) -> Option<Listed> {
     Some(Listed { name: name.to_owned(), parent, start, is_zombie, leads_session })
 }
 
-/// The lines of the environment that a process was started with. That of another user cannot be read.
-pub(crate) fn environment(pid: u32) -> Vec<Vec<u8>> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+/// The environment that a process was started with, a zero byte after each line. That of another user cannot be read.
+pub(crate) fn environment(pid: u32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
 
-/// The words that a process was started with, the program's first; empty if they cannot be read.
-pub(crate) fn arguments(pid: u32) -> Vec<String> {
-    let Ok(mut arguments) = fs::read(format!("/proc/{pid}/cmdline")) else { return Vec::new() };
-    if arguments.last() == Some(&0) {
-        arguments.pop();
-    }
-    arguments.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+/// The words that a process was started with, the program's first, a zero byte after each; empty if they cannot be read.
+pub(crate) fn command_line(pid: u32) -> Vec<u8> {
+    fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
 /// The file of the program that a process runs.
@@ -159,10 +154,11 @@ mod tests {
     #[test]
     fn what_a_process_was_started_with_is_told() {
         let own = std::process::id();
-        let words: Vec<String> = std::env::args().collect();
-        assert_eq!(arguments(own), words);
+        let words: String = std::env::args().map(|word| word + "\0").collect();
+        assert_eq!(command_line(own), words.as_bytes());
+        assert!(environment(own).split(|byte| *byte == 0).any(|line| line.starts_with(b"PATH=")));
         assert_eq!(program(own), std::env::current_exe().ok());
         assert_eq!(folder(own), std::env::current_dir().ok());
-        assert!(is_ours(own) && !is_at_a_terminal(u32::MAX) && arguments(u32::MAX).is_empty());
+        assert!(is_ours(own) && !is_at_a_terminal(u32::MAX) && command_line(u32::MAX).is_empty());
     }
 }

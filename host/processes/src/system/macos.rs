@@ -1,19 +1,20 @@
-//! macOS tells of processes by calls that sysinfo makes. It tells nothing of another user's process, and by these calls
-//! nothing of open files: which program listens at a port, and which programs are at a terminal, stays unknown.
+//! macOS tells of processes by calls that sysinfo makes. Of another user's process it tells only the program and that it
+//! lives. By these calls it tells nothing of open files: which program listens at a port, and which programs are at a
+//! terminal, stays unknown.
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 use sysinfo::{Pid, Process, ProcessRefreshKind, ProcessStatus, ProcessesToUpdate, System, UpdateKind};
 
 use super::Listed;
 use crate::space::Space;
 
-/// Where this process is. There is one set of numbers for each boot.
+/// There is one set of numbers, and a process's start, in seconds since 1970, tells boots apart. The time of the boot
+/// would not do: it moves when the clock is set, and a process would seem to be elsewhere.
 pub(crate) fn own_space() -> Option<Space> {
-    static OWN: OnceLock<Space> = OnceLock::new();
-    Some(*OWN.get_or_init(|| Space { system: 0, boot: System::boot_time(), namespace: 0 }))
+    Some(Space { system: 0, boot: 0, namespace: 0 })
 }
 
 pub(crate) fn lists_own_processes() -> bool {
@@ -26,17 +27,21 @@ pub(crate) fn this_process() -> Option<Listed> {
 
 /// The number of every process that is listed.
 pub(crate) fn pids() -> impl Iterator<Item = u32> {
-    let mut system = System::new();
-    system.refresh_processes_specifics(ProcessesToUpdate::All, false, ProcessRefreshKind::nothing());
-    let pids: Vec<u32> = system.processes().keys().map(|pid| pid.as_u32()).collect();
-    pids.into_iter()
+    let system = looked_at(ProcessesToUpdate::All, ProcessRefreshKind::nothing());
+    let pids = |system: System| system.processes().keys().map(|pid| pid.as_u32()).collect::<Vec<u32>>();
+    system.map(pids).unwrap_or_default().into_iter()
+}
+
+/// None if the system refuses: nothing is known then.
+fn looked_at(which: ProcessesToUpdate<'_>, kind: ProcessRefreshKind) -> Option<System> {
+    let mut system = System::new().ok()?;
+    system.refresh_processes_specifics(which, false, kind);
+    Some(system)
 }
 
 fn look<T>(pid: u32, kind: ProcessRefreshKind, tell: impl FnOnce(&Process) -> T) -> Option<T> {
     let pid = Pid::from_u32(pid);
-    let mut system = System::new();
-    system.refresh_processes_specifics(ProcessesToUpdate::Some(&[pid]), false, kind);
-    system.process(pid).map(tell)
+    looked_at(ProcessesToUpdate::Some(&[pid]), kind)?.process(pid).map(tell)
 }
 
 pub(crate) fn listed(pid: u32) -> Option<Listed> {
@@ -49,18 +54,21 @@ pub(crate) fn listed(pid: u32) -> Option<Listed> {
     })
 }
 
-/// The lines of the environment that a process was started with. That of another user cannot be read.
-pub(crate) fn environment(pid: u32) -> Vec<Vec<u8>> {
+/// The environment that a process was started with, a zero byte after each line. That of another user is not shown, nor
+/// that of Apple's own programs.
+pub(crate) fn environment(pid: u32) -> Vec<u8> {
     let kind = ProcessRefreshKind::nothing().with_environ(UpdateKind::Always);
-    let lines = |process: &Process| process.environ().iter().map(|line| line.as_bytes().to_vec()).collect();
-    look(pid, kind, lines).unwrap_or_default()
+    look(pid, kind, |process| terminated(process.environ())).unwrap_or_default()
 }
 
-/// The words that a process was started with, the program's first; empty if they cannot be read.
-pub(crate) fn arguments(pid: u32) -> Vec<String> {
+/// The words that a process was started with, the program's first, a zero byte after each; empty if they cannot be read.
+pub(crate) fn command_line(pid: u32) -> Vec<u8> {
     let kind = ProcessRefreshKind::nothing().with_cmd(UpdateKind::Always);
-    let words = |process: &Process| process.cmd().iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    look(pid, kind, words).unwrap_or_default()
+    look(pid, kind, |process| terminated(process.cmd())).unwrap_or_default()
+}
+
+fn terminated(words: &[OsString]) -> Vec<u8> {
+    words.iter().flat_map(|word| [word.as_bytes(), b"\0"]).flatten().copied().collect()
 }
 
 /// The file of the program that a process runs.

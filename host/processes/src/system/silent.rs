@@ -25,11 +25,11 @@ pub(crate) fn listed(_pid: u32) -> Option<Listed> {
     None
 }
 
-pub(crate) fn environment(_pid: u32) -> Vec<Vec<u8>> {
+pub(crate) fn environment(_pid: u32) -> Vec<u8> {
     Vec::new()
 }
 
-pub(crate) fn arguments(_pid: u32) -> Vec<String> {
+pub(crate) fn command_line(_pid: u32) -> Vec<u8> {
     Vec::new()
 }
 
