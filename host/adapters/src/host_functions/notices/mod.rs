@@ -1,12 +1,21 @@
 //! Notifications on the user's desktop, if there is one.
 
+#[cfg(not(target_os = "macos"))]
+mod dbus;
+#[cfg(any(target_os = "macos", test))]
+#[cfg_attr(not(target_os = "macos"), expect(dead_code, reason = "elsewhere it is there for its test"))]
+mod osascript;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
-use notify_rust::{Notification, Timeout};
+#[cfg(not(target_os = "macos"))]
+use dbus as system;
+#[cfg(target_os = "macos")]
+use osascript as system;
 
 use super::rates::Use;
-use super::{HostResult, failed, within};
+use super::{HostResult, within};
 use crate::bindings::relay::adapter::notices::Host;
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
@@ -36,12 +45,10 @@ impl Host for Guest {
         if let Err(denied) = self.host_side.grants.notices() {
             return Ok(Err(denied.into()));
         }
-        if !has_desktop(&self.host_side.surroundings) {
+        if !system::has_desktop(&self.host_side.surroundings) {
             return Ok(Err(Error::Unsupported("there is no desktop session to notify".to_owned())));
         }
-        let notice = notification(&title, &body);
-        let shown = async { show(notice).await.map_err(failed) };
-        Ok(within(self.host_side.settings.notices.timeout, "the desktop notification", shown).await)
+        Ok(show(self.host_side.settings.notices, &title, &body).await)
     }
 }
 
@@ -55,7 +62,7 @@ pub struct OwnNotices {
 impl OwnNotices {
     /// For a process with this environment.
     pub fn of(surroundings: &Surroundings) -> OwnNotices {
-        OwnNotices { has_desktop: has_desktop(surroundings) }
+        OwnNotices { has_desktop: system::has_desktop(surroundings) }
     }
 }
 
@@ -65,59 +72,20 @@ impl mesh::ports::desktop::Desktop for OwnNotices {
         if !self.has_desktop {
             return;
         }
-        let notice = notification(title, body);
-        match tokio::time::timeout(Settings::default().timeout, show(notice)).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "the desktop shows no notice"),
-            Err(_) => tracing::debug!("the desktop does not answer"),
+        if let Err(error) = show(Settings::default(), title, body).await {
+            tracing::debug!(?error, "the desktop shows no notice");
         }
     }
 }
 
-/// macOS takes a notification by a call that returns at once.
-async fn show(notice: Notification) -> notify_rust::error::Result<()> {
-    #[cfg(not(target_os = "macos"))]
-    return notice.show_async().await.map(drop);
-    #[cfg(target_os = "macos")]
-    return notice.show().map(drop);
+async fn show(settings: Settings, title: &str, body: &str) -> HostResult<()> {
+    let (title, body) = (plain(title, LONGEST.0), plain(body, LONGEST.1));
+    within(settings.timeout, "the desktop notification", system::show(&title, &body)).await
 }
 
-fn notification(title: &str, body: &str) -> Notification {
-    let mut notice = Notification::new();
-    notice
-        .appname("relay-mesh")
-        .summary(&plain(title, LONGEST.0))
-        .body(&plain(body, LONGEST.1))
-        .timeout(Timeout::Milliseconds(10_000))
-        .finalize()
-}
-
-/// Whether there is a desktop: that of macOS, or a session bus, which is looked for first because connecting may start
-/// one.
-fn has_desktop(surroundings: &Surroundings) -> bool {
-    if cfg!(target_os = "macos") {
-        return true;
-    }
-    let variable = |name: &str| surroundings.environment.get(name).filter(|value| !value.is_empty());
-    variable("DBUS_SESSION_BUS_ADDRESS").is_some()
-        || variable("XDG_RUNTIME_DIR").is_some_and(|folder| std::path::Path::new(folder).join("bus").exists())
-}
-
-/// Text without control characters, cut to length, with markup characters made harmless where desktops obey them.
+/// Text without control characters, cut to length.
 fn plain(text: &str, longest: usize) -> String {
-    let mut safe = String::new();
-    for character in text.chars().take(longest) {
-        match character {
-            other if cfg!(target_os = "macos") && !other.is_control() => safe.push(other),
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '\n' => safe.push('\n'),
-            other if other.is_control() => {}
-            other => safe.push(other),
-        }
-    }
-    safe
+    text.chars().take(longest).filter(|character| *character == '\n' || !character.is_control()).collect()
 }
 
 #[cfg(test)]
@@ -125,13 +93,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn markup_is_shown_and_not_obeyed() {
-        assert_eq!(plain("<b>a\u{7}</b> & b", 80), "&lt;b&gt;a&lt;/b&gt; &amp; b");
+    fn control_characters_and_what_is_too_long_are_left_out() {
+        assert_eq!(plain("a\u{7}b\nc\u{1b}[0m", 80), "ab\nc[0m");
         assert_eq!(plain("abc", 2), "ab");
-    }
-
-    #[test]
-    fn without_a_session_there_is_no_bus() {
-        assert!(!has_desktop(&Surroundings::default()));
     }
 }
