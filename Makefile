@@ -70,7 +70,7 @@ lint: setup
 	typos
 
 # That all of it compiles for macOS: nothing is linked, and nothing runs. From nothing it takes a quarter of an hour.
-check-macos: toolchain
+check-macos:
 	.config/check-macos
 
 # Measures against the budgets. See docs/benchmarks.md.
