@@ -6,7 +6,8 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{Event, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ui::{Palette, Screen, draw, presses};
 use unicode_width::UnicodeWidthStr as _;
-use view::live::testing::{live, message, overview, summary, thread};
+use view::PresenceView;
+use view::live::testing::{agent, live, message, overview, summary, thread};
 use view::live::{Live, News, Pane, Press, Tab};
 
 /// A terminal with what is drawn into it.
@@ -87,6 +88,11 @@ fn all_keys_are_shown_on_demand() {
 fn a_mesh_that_is_not_read_yet_and_one_that_is_lost_say_so() {
     let first = drawn(80, 14, &mut Live::default());
     assert!(first.contains("reading the mesh…") && first.contains("reading the conversations…"), "{first}");
+    let mut begun = Live::default();
+    begun.take(News::Agents(live().now(), vec![agent("bob", PresenceView::Idle, "codex", "")]));
+    begun.press(Press::ShowTab(Tab::Asks));
+    let shown = drawn(80, 14, &mut begun);
+    assert!(shown.contains("bob") && shown.matches("reading the mesh…").count() == 2, "{shown}");
     let mut lost = live();
     lost.take(News::Lost("no server answers at nats://10.0.0.1:4222".to_owned()));
     let shown = drawn(80, 14, &mut lost);

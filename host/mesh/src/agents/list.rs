@@ -33,7 +33,7 @@ pub enum FindError {
 }
 
 pub(crate) async fn agents(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>, FindError> {
-    match agents_now(core, inboxes).await {
+    match agents_now(core, inboxes, summaries(core).await).await {
         Ok(all) => {
             remember_roster(core, &all).await;
             Ok(all)
@@ -46,9 +46,22 @@ pub(crate) async fn agents(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSu
     }
 }
 
-async fn agents_now(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>, FindError> {
+/// Every agent with its presence, before its mail is counted: `waiting` is 0.
+pub(crate) async fn agents_without_mail(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>, FindError> {
+    let mut found = summaries_with_heartbeats(core).await?;
+    for one in &mut found {
+        one.beside.mail = PrefetchedMail::Nothing;
+    }
+    agents_now(core, inboxes, Ok(found)).await
+}
+
+async fn agents_now(
+    core: &Core,
+    inboxes: &Inboxes,
+    found: Result<Vec<PrefetchedAgent>, StoreError>,
+) -> Result<Vec<AgentSummary>, FindError> {
     let mut all = Vec::new();
-    let mut looks = pin!(of_each(core, summaries(core).await?, |PrefetchedAgent { name, agent, beside }| async move {
+    let mut looks = pin!(of_each(core, found?, |PrefetchedAgent { name, agent, beside }| async move {
         match agent {
             Ok(agent) => (name, presence::seen_beside(core, inboxes, agent, &beside).await),
             Err(error) => (name, Err(error)),

@@ -79,6 +79,14 @@ impl Mesh {
         agents::list::agents(&self.core, &self.inboxes).await
     }
 
+    /// Every agent, sorted by name, sooner than `agents`: its mail is not counted, so that `waiting` is 0.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn agents_without_mail(&self) -> Result<Vec<AgentSummary>, FindError> {
+        agents::list::agents_without_mail(&self.core, &self.inboxes).await
+    }
+
     /// Sends the caller's agent one message for each of these agents, as soon as that agent is away or offline.
     pub async fn notify_when_offline(
         &self,

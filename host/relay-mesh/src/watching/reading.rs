@@ -14,7 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant as Moment, sleep, sleep_until};
 use ui::NewsSender;
 use view::live::{LogRow, News, RunRow};
-use view::{MessageView, PresenceView, ThreadSummaryView, ThreadView};
+use view::{AgentDetail, MessageView, PresenceView, ThreadSummaryView, ThreadView};
 
 use super::overview::{overview, runs};
 use super::pace::Pace;
@@ -148,8 +148,12 @@ impl<'a> Reader<'a> {
         if self.overview.is_due(Moment::now()) {
             let began = Moment::now();
             self.overview.begin();
-            // The agents are on screen before runs are read, each of which is a file.
+            // The agents are on screen before their mail is counted, and before runs are read, each of which is a file.
             let is_first = self.next.is_none();
+            if is_first {
+                let agents = self.open.mesh.agents_without_mail().await?;
+                self.tell(News::Agents(self.open.machine.now(), agents.iter().map(AgentDetail::from).collect()));
+            }
             let wants_runs = self.runs_changed || self.runs.iter().any(|run| run.ended.is_none());
             if wants_runs && !is_first {
                 self.runs_changed = false;

@@ -34,9 +34,9 @@ pub(super) fn agents(buffer: &mut Buffer, live: &Live, screen: &mut Screen) {
     screen.agents_from = if chosen_line <= 1 && height > 1 { 0 } else { from };
     if lines.is_empty() {
         let text = match (live.is_read(), live.agent_count()) {
-            (false, _) => "reading the mesh…",
+            (false, 0) => "reading the mesh…",
             (true, 0) => "nobody is here yet",
-            (true, _) => "no agent has that; Esc shows all",
+            (_, _) => "no agent has that; Esc shows all",
         };
         write(buffer, area, &Line::from(Span::styled(text, screen.palette.of(Tone::Faint))));
     }
@@ -148,6 +148,8 @@ fn nothing(live: &Live) -> &'static str {
         Middle::List(tab) => match tab {
             view::live::Tab::Threads if !live.are_threads_read() => "reading the conversations…",
             _ if live.count(tab) > 0 => "nothing here has that; Esc shows all",
+            view::live::Tab::Log => tab.empty(),
+            _ if !live.is_read() => "reading the mesh…",
             tab => tab.empty(),
         },
     }

@@ -151,7 +151,9 @@ impl Live {
             detail.field(name, value.as_deref().unwrap_or_default());
         }
         detail.field("machine", &agent.detail.machine);
-        detail.field("unread", &view.waiting.to_string());
+        if self.is_read() {
+            detail.field("unread", &view.waiting.to_string());
+        }
         if let Some(Timestamp(heard)) = view.last_heard {
             detail.field("heard", &ago(heard, self.now()));
         }

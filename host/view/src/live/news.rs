@@ -83,6 +83,8 @@ pub struct LogRow {
 /// Something new for the view.
 #[derive(Clone, Debug)]
 pub enum News {
+    /// Who is here, before their mail is counted and anything else is read.
+    Agents(Instant, Vec<AgentDetail>),
     /// The mesh was read.
     Overview(Box<Overview>),
     /// The conversations were read, that of the newest message first.

@@ -81,7 +81,7 @@ pub struct Note {
 #[derive(Clone, Debug, Default)]
 pub struct Live {
     pub(super) overview: Overview,
-    /// Whether the mesh was read at all.
+    /// Whether the mesh was read. Before that, who is here may be known, but not what waits for them.
     is_read: bool,
     /// The time of the newest thing that came in, for "2 h ago".
     now: Instant,
@@ -115,7 +115,7 @@ impl Live {
         self.now
     }
 
-    /// Whether the mesh was read at all.
+    /// Whether the mesh was read. Before that, who is here may be known, but not what waits for them.
     pub fn is_read(&self) -> bool {
         self.is_read
     }
@@ -288,6 +288,13 @@ impl Live {
     /// Takes in what is new. What is chosen stays chosen.
     pub fn take(&mut self, news: News) {
         match news {
+            // What was read before says more.
+            News::Agents(..) if self.is_read => {}
+            News::Agents(now, agents) => {
+                self.now = self.now.max(now);
+                self.overview.agents = agents;
+                self.agents = agents::arranged(&self.overview);
+            }
             News::Overview(overview) => {
                 self.now = self.now.max(overview.now);
                 self.agents = agents::arranged(&overview);

@@ -84,6 +84,18 @@ fn the_chosen_agent_stays_chosen_when_it_goes_to_another_group() {
 }
 
 #[test]
+fn who_is_here_is_listed_before_their_mail_is_counted() {
+    let mut live = Live::default();
+    live.take(News::Agents(NOW, vec![agent("bob", PresenceView::Idle, "codex", "")]));
+    let unread = |live: &Live| live.detail().lines.iter().find(|line| line.text.contains("unread")).cloned();
+    assert_eq!((agents(&live).as_str(), live.is_read(), unread(&live)), ("[Idle 1] *bob", false, None));
+    live.take(News::Overview(Box::new(overview())));
+    assert!(live.is_read() && unread(&live).is_some(), "{:?}", live.detail());
+    live.take(News::Agents(NOW, Vec::new()));
+    assert_eq!(live.agent_count(), 6, "what was read before says more");
+}
+
+#[test]
 fn keys_find_the_agent_that_waits_and_answer_it() {
     let mut live = live();
     // What is answered is on screen first.
