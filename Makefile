@@ -17,7 +17,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test seen_tables --run-ignored only
 
-.PHONY: run release release-Linux test build-tests clients run-faults lint bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools setup toolchain fresh-machine
+.PHONY: run release release-Linux test build-tests clients run-faults lint check-macos bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools setup toolchain fresh-machine
 
 # Starts the server on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -68,6 +68,10 @@ lint: setup
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 	cargo deny --locked check bans licenses sources
 	typos
+
+# That all of it compiles for macOS: nothing is linked, and nothing runs. From nothing it takes a quarter of an hour.
+check-macos:
+	.config/check-macos
 
 # Measures against the budgets. See docs/benchmarks.md.
 bench: release setup

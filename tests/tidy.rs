@@ -52,6 +52,7 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("tracing-subscriber", &["relay-mesh"]),
     ("toml", &["adapters", "relay-mesh"]),
     ("notify", &["store"]),
+    ("sysinfo", &["processes"]),
     ("async-nats", &["bench", "store-nats"]),
     ("wit-bindgen", &["relay-mesh-sdk"]),
 ];

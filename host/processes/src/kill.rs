@@ -63,7 +63,9 @@ pub(crate) fn signal(to: Entry, signal: Signal) {
 
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn signal(to: Entry, signal: Signal) {
-    if let Some(pid) = number(to.process.pid) {
+    // Between this look and the signal the number may pass to another process; such systems know no handle.
+    let is_it = table::entry(to.process.pid).is_some_and(|now| now.process == to.process);
+    if let (true, Some(pid)) = (is_it, number(to.process.pid)) {
         let _ended = rustix::process::kill_process(pid, signal);
     }
 }

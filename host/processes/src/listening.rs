@@ -5,6 +5,9 @@
 
 use std::net::SocketAddr;
 
+#[cfg(target_os = "linux")]
+use crate::system;
+
 /// These variables of the program that listens at an address, as it was started. All are none unless it has the first,
 /// and not empty; nor of a program that the system does not show: another user's, or one in another container.
 ///
@@ -13,10 +16,11 @@ use std::net::SocketAddr;
 #[cfg(target_os = "linux")]
 pub fn variables_of_listener<const N: usize>(at: SocketAddr, names: [&str; N]) -> [Option<String>; N] {
     let sockets: Vec<String> = linux::listening(at).into_iter().map(|inode| format!("socket:[{inode}]")).collect();
-    let found = crate::table::pids().filter(|_| !sockets.is_empty()).find_map(|pid| {
-        let values = linux::variables(pid, names);
+    let found = system::pids().filter(|_| !sockets.is_empty()).find_map(|pid| {
+        let values = variables(pid, names);
         let has_first = values.first().is_some_and(|value| value.as_deref().is_some_and(|value| !value.is_empty()));
-        (has_first && linux::has_open(pid, &sockets)).then_some(values)
+        let mut open = system::open_files(pid).filter(|_| has_first);
+        open.any(|file| sockets.iter().any(|one| file.as_os_str() == one.as_str())).then_some(values)
     });
     found.unwrap_or_else(|| names.map(|_| None))
 }
@@ -25,6 +29,17 @@ pub fn variables_of_listener<const N: usize>(at: SocketAddr, names: [&str; N]) -
 #[cfg(not(target_os = "linux"))]
 pub fn variables_of_listener<const N: usize>(_at: SocketAddr, names: [&str; N]) -> [Option<String>; N] {
     names.map(|_| None)
+}
+
+/// Variables of the environment that a process was started with.
+#[cfg(target_os = "linux")]
+fn variables<const N: usize>(pid: u32, names: [&str; N]) -> [Option<String>; N] {
+    let environment = system::environment(pid);
+    let value = |line: &[u8], name: &str| {
+        let value = line.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        String::from_utf8(value.to_vec()).ok()
+    };
+    names.map(|name| environment.split(|byte| *byte == 0).find_map(|line| value(line, name)))
 }
 
 #[cfg(target_os = "linux")]
@@ -77,23 +92,6 @@ mod linux {
             }
             _ => None,
         }
-    }
-
-    /// Variables of the environment that a process was started with.
-    pub(super) fn variables<const N: usize>(pid: u32, names: [&str; N]) -> [Option<String>; N] {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let value = |line: &[u8], name: &str| {
-            let value = line.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-            String::from_utf8(value.to_vec()).ok()
-        };
-        names.map(|name| environment.split(|byte| *byte == 0).find_map(|line| value(line, name)))
-    }
-
-    /// Whether a process has one of these files open.
-    pub(super) fn has_open(pid: u32, files: &[String]) -> bool {
-        let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-        let mut open = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
-        open.any(|file| files.iter().any(|one| file.as_os_str() == one.as_str()))
     }
 }
 

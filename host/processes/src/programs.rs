@@ -1,56 +1,96 @@
 //! Which programs of this user run.
 
-use crate::table::ProcessId;
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use crate::space::lists_own_processes;
+use crate::system;
+use crate::table::{self, ProcessId, Table};
+
+/// The shells by which harnesses run a hook's command line.
+const SHELLS: [&str; 8] = ["sh", "bash", "dash", "ash", "busybox", "zsh", "ksh", "fish"];
+/// More nested shells than anybody starts.
+const MOST_SHELLS: usize = 8;
+
+/// A program at a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtTerminal {
+    pub process: ProcessId,
+    /// The folder that it works in.
+    pub folder: PathBuf,
+    /// What it was started with, without its own name.
+    pub arguments: Vec<String>,
+}
+
+/// The process that called this one, without shells in between. None if that process has ended or the system does not
+/// tell.
+pub fn caller() -> Option<ProcessId> {
+    if !lists_own_processes() {
+        return None;
+    }
+    let mut pid = std::os::unix::process::parent_id();
+    for _ in 0..MOST_SHELLS {
+        let listed = system::listed(pid)?;
+        if !SHELLS.contains(&listed.name.as_str()) {
+            return table::named(pid, &listed);
+        }
+        pid = listed.parent;
+    }
+    None
+}
+
+/// The names of the files that a process has open. Empty where the system does not tell.
+pub fn open_files(pid: u32) -> Vec<String> {
+    system::open_files(pid).filter_map(|file| Some(file.file_name()?.to_str()?.to_owned())).collect()
+}
+
+/// The processes of a program that have a terminal as their standard input. Another user's cannot be looked at.
+pub fn at_terminals(program: &str) -> Vec<AtTerminal> {
+    system::pids().filter_map(|pid| at_terminal(pid, program)).collect()
+}
+
+fn at_terminal(pid: u32, program: &str) -> Option<AtTerminal> {
+    let line = system::command_line(pid);
+    let mut words = words(&line);
+    if !is_named(pid, &words.next()?, program) || !system::is_at_a_terminal(pid) {
+        return None;
+    }
+    let arguments = words.filter(|word| !word.is_empty()).map(Cow::into_owned).collect();
+    Some(AtTerminal { process: table::find(pid)?, folder: system::folder(pid)?, arguments })
+}
 
 /// A process of this user that runs a program by this name with this first argument, the oldest if there are several.
 /// None where the system does not list processes.
-#[cfg(target_os = "linux")]
 pub fn running(program: &str, word: &str) -> Option<ProcessId> {
-    let found = crate::table::pids().filter(|pid| is_ours(*pid) && runs(*pid, program, word));
-    found.filter_map(crate::table::find).min_by_key(|process| process.start)
+    let found = system::pids().filter(|pid| system::is_ours(*pid) && runs(*pid, program, word));
+    found.filter_map(table::find).min_by_key(|process| process.start)
 }
 
 /// Whether a process below this one runs a program by this name with this first argument. None where the system does not
 /// list processes, or the process has ended.
-#[cfg(target_os = "linux")]
 pub fn runs_below(pid: u32, program: &str, word: &str) -> Option<bool> {
-    let table = crate::table::Table::read();
-    crate::table::find(pid)?;
-    Some(table.below(pid).iter().any(|entry| runs(entry.process.pid, program, word)))
+    if !lists_own_processes() {
+        return None;
+    }
+    table::find(pid)?;
+    Some(Table::read().below(pid).iter().any(|entry| runs(entry.process.pid, program, word)))
 }
 
-/// None: on this system we do not look at other programs.
-#[cfg(not(target_os = "linux"))]
-pub fn runs_below(_pid: u32, _program: &str, _word: &str) -> Option<bool> {
-    None
+fn runs(pid: u32, program: &str, word: &str) -> bool {
+    let line = system::command_line(pid);
+    let mut words = words(&line);
+    let (Some(started_as), Some(first)) = (words.next(), words.next()) else { return false };
+    first == word && is_named(pid, &started_as, program)
 }
 
-/// None: on this system we do not look at other programs.
-#[cfg(not(target_os = "linux"))]
-pub fn running(_program: &str, _word: &str) -> Option<ProcessId> {
-    None
-}
-
-#[cfg(target_os = "linux")]
-fn is_ours(pid: u32) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|about| about.uid() == rustix::process::geteuid().as_raw())
+fn words(line: &[u8]) -> impl Iterator<Item = Cow<'_, str>> {
+    line.split(|byte| *byte == 0).map(String::from_utf8_lossy)
 }
 
 /// By the file that it runs, or by the name by which it was started: a link or a script may have that.
-#[cfg(target_os = "linux")]
-fn runs(pid: u32, program: &str, word: &str) -> bool {
-    use std::path::Path;
-
-    let Ok(arguments) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return false };
-    let mut arguments = arguments.split(|byte| *byte == 0).map(|argument| String::from_utf8_lossy(argument));
-    let Some(started_as) = arguments.next() else { return false };
-    if arguments.next().as_deref() != Some(word) {
-        return false;
-    }
+fn is_named(pid: u32, started_as: &str, program: &str) -> bool {
     let is_named = |path: &Path| path.file_name().is_some_and(|name| name == program);
-    let file = std::fs::read_link(format!("/proc/{pid}/exe"));
-    is_named(Path::new(&*started_as)) || file.is_ok_and(|file| is_named(&file))
+    is_named(Path::new(started_as)) || system::program(pid).is_some_and(|file| is_named(&file))
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -79,5 +119,20 @@ mod tests {
         assert_eq!(runs_below(pid, "relay-test-program", "61"), None, "it has ended");
         assert_eq!(found, [Some(pid), None, None]);
         assert_eq!(running("relay-test-program", "61"), None, "it has ended");
+    }
+
+    #[test]
+    fn the_caller_is_found_behind_shells() {
+        let caller = caller().expect("a test is run by something");
+        assert_eq!(table::find(caller.pid), Some(caller));
+    }
+
+    #[test]
+    fn what_a_process_has_open_is_seen() {
+        let file = tempfile::Builder::new().prefix("record-").tempfile().expect("a file");
+        let name = file.path().file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
+        assert!(open_files(std::process::id()).contains(&name));
+        assert_eq!(open_files(u32::MAX), Vec::<String>::new());
+        assert_eq!(at_terminals("a program that nobody has"), Vec::new());
     }
 }

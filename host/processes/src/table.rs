@@ -1,19 +1,19 @@
 //! The processes of this machine, as the system lists them.
 //!
-//! Linux lists them in `/proc`. Elsewhere nothing is listed, nor if that is the `/proc` of another PID namespace, where
-//! our numbers name other processes: descendants outside of a program's own group are not found there, and this crate
-//! says so instead of guessing.
+//! Where it lists none, or those of another PID namespace, where our numbers name other processes, descendants outside
+//! of a program's own group are not found, and this crate says so instead of guessing.
 
 use serde::{Deserialize, Serialize};
 
 use crate::space::{Space, lists_own_processes, own_space};
+use crate::system::{self, Listed};
 
 /// A process, told apart from a later one with the same number, and from one with that number elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// Its number.
     pub pid: u32,
-    /// When it started, in ticks since boot; zero if the system does not say.
+    /// When it started, in the system's own unit; zero if the system does not say.
     pub start: u64,
     /// Where its number counts; none in a file of an earlier version, or if the system does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,6 +49,15 @@ pub fn this_process() -> ProcessId {
     find(pid).unwrap_or(ProcessId { pid, start: 0, space: own_space() })
 }
 
+/// This process with its true start, also if the system lists the processes of another namespace.
+pub fn this_process_in_full() -> Option<ProcessId> {
+    let pid = std::process::id();
+    match system::this_process() {
+        Some(listed) => Some(entry_of(pid, &listed).process),
+        None => find(pid),
+    }
+}
+
 /// The processes above this one: its parent first.
 pub fn ancestors() -> Vec<ProcessId> {
     above().iter().map(|entry| entry.process).collect()
@@ -77,14 +86,23 @@ pub fn ancestors_in_session() -> Vec<ProcessId> {
 }
 
 /// The process that has this number now; none if it has ended.
-pub(crate) fn find(pid: u32) -> Option<ProcessId> {
-    entry(pid).filter(|entry| !entry.is_zombie).map(|entry| entry.process)
+pub fn find(pid: u32) -> Option<ProcessId> {
+    entry(pid).and_then(living)
+}
+
+/// What the system lists of a process, as a process; none if it has ended.
+pub(crate) fn named(pid: u32, listed: &Listed) -> Option<ProcessId> {
+    living(entry_of(pid, listed))
+}
+
+fn living(entry: Entry) -> Option<ProcessId> {
+    (!entry.is_zombie).then_some(entry.process)
 }
 
 impl Table {
     /// The processes of now. Empty where the system lists none.
     pub(crate) fn read() -> Table {
-        Table(pids().filter_map(entry).collect())
+        Table(system::pids().filter_map(entry).collect())
     }
 
     /// Every living process below this one, and the zombies on the way.
@@ -117,48 +135,22 @@ impl Table {
     }
 }
 
-#[cfg(target_os = "linux")]
-pub(crate) fn pids() -> impl Iterator<Item = u32> {
-    let listed = lists_own_processes().then(|| std::fs::read_dir("/proc").ok()).flatten();
-    let entries = listed.into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
-#[cfg(target_os = "linux")]
+/// The process that has this number now, ended or not.
 pub(crate) fn entry(pid: u32) -> Option<Entry> {
     if !lists_own_processes() {
         return unlisted(pid);
     }
-    parse(pid, &std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    system::listed(pid).map(|listed| entry_of(pid, &listed))
 }
 
-/// The environment that a process was started with has this line. That of another user cannot be read.
-#[cfg(target_os = "linux")]
+fn entry_of(pid: u32, listed: &Listed) -> Entry {
+    let Listed { parent, start, is_zombie, leads_session, .. } = *listed;
+    Entry { process: ProcessId { pid, start, space: own_space() }, parent, is_zombie, leads_session }
+}
+
+/// The environment that a process was started with has this line.
 fn has_line(pid: u32, line: &[u8]) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|found| found == line)
-}
-
-/// The fields after the name, which is in parentheses and may hold any character.
-#[cfg(target_os = "linux")]
-fn parse(pid: u32, stat: &str) -> Option<Entry> {
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split_ascii_whitespace();
-    let is_zombie = matches!(fields.next()?, "Z" | "X" | "x");
-    let parent = fields.next()?.parse().ok()?;
-    let leads_session = fields.nth(1)?.parse() == Ok(pid);
-    let start = fields.nth(15)?.parse().ok()?;
-    Some(Entry { process: ProcessId { pid, start, space: own_space() }, parent, is_zombie, leads_session })
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn pids() -> impl Iterator<Item = u32> {
-    std::iter::empty()
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn entry(pid: u32) -> Option<Entry> {
-    unlisted(pid)
+    system::environment(pid).split(|byte| *byte == 0).any(|found| found == line)
 }
 
 /// What a signal tells of a process: whether there is one.
@@ -173,28 +165,9 @@ fn unlisted(pid: u32) -> Option<Entry> {
     lives.then_some(Entry { process, parent, is_zombie: false, leads_session: false })
 }
 
-#[cfg(not(target_os = "linux"))]
-fn has_line(_: u32, _: &[u8]) -> bool {
-    false
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_is_read_behind_any_program_name() {
-        let line = |name: &str, state: &str| {
-            format!("17 ({name}) {state} 4 17 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 4711 23")
-        };
-        let process = ProcessId { pid: 17, start: 4711, space: own_space() };
-        let expected = Entry { process, parent: 4, is_zombie: false, leads_session: false };
-        assert_eq!(parse(17, &line("sh", "S")), Some(expected));
-        assert_eq!(parse(17, &line("a) R (b", "S")), Some(expected));
-        assert_eq!(parse(17, &line("sh", "Z")).map(|entry| entry.is_zombie), Some(true));
-        assert_eq!(parse(17, &line("sh", "S").replace(" 6 ", " 17 ")).map(|entry| entry.leads_session), Some(true));
-        assert_eq!(parse(17, "17 (sh) S 4"), None);
-    }
 
     #[test]
     fn what_lies_below_is_found_at_any_depth_and_a_circle_ends() {

@@ -5,7 +5,6 @@
 //! Use it inside [`crate::isolated`], whose room may create networks as root and as any other user.
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 
 use crate::programs::{Program, Running};
 use crate::stage::Stage;
@@ -90,9 +89,15 @@ impl Machine {
 }
 
 /// Moves this thread and its later children into a network.
+#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the one way into a network; it changes this thread alone, which ends with its body")]
 fn enter(network: &File) {
     // SAFETY: the call takes two numbers, and the descriptor is open for as long as it runs.
-    let outcome = unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) };
+    let outcome = unsafe { libc::setns(std::os::fd::AsRawFd::as_raw_fd(network), libc::CLONE_NEWNET) };
     assert_eq!(outcome, 0, "the network can be entered: {}", std::io::Error::last_os_error());
+}
+
+#[cfg(not(target_os = "linux"))]
+fn enter(_network: &File) {
+    panic!("machines are simulated by Linux's network namespaces, which this system does not have");
 }

@@ -106,7 +106,8 @@ pub(crate) fn search(program: &str, surroundings: &Surroundings) -> Option<PathB
     std::env::split_paths(folders).map(|folder| folder.join(program)).find(|path| executable(path))
 }
 
-async fn run(
+/// Runs a program in an environment of its own. If the result is dropped, all that it started is killed.
+pub(super) async fn run(
     program: &Path,
     arguments: &[String],
     environment: BTreeMap<String, String>,

@@ -46,8 +46,8 @@ pub(super) async fn ask_to_stop(watched: &mut Watched, order: &Order) {
 
 /// Ends everything that the program has left, also if it ended by itself.
 pub(super) async fn end_the_rest(watched: &mut Watched) -> Remains {
-    // Where the system lists nothing, what is found is at least the program's group.
-    if !lists_own_processes() {
+    // Where nothing falls to this process, or the system lists nothing, what is found is at least the program's group.
+    if !cfg!(target_os = "linux") || !lists_own_processes() {
         watched.program.kill();
     }
     let mut killed: Vec<ProcessId> = Vec::new();

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use rustix::buffer::spare_capacity;
 use rustix::io::{Errno, retry_on_intr};
+use rustix::time::ClockId;
 use serde::Deserialize;
 
 use super::disk::{self, Access, Disk};
@@ -26,6 +27,12 @@ pub(super) fn get(path: &Path) -> Result<Option<Versioned>, StoreError> {
     Ok(read(path)?.map(|(_, value)| value))
 }
 
+/// The clock of file timestamps.
+#[cfg(target_os = "linux")]
+const CLOCK: ClockId = ClockId::RealtimeCoarse;
+#[cfg(not(target_os = "linux"))]
+const CLOCK: ClockId = ClockId::Realtime;
+
 /// Reads a value, from the cache if the file is the same.
 pub(super) fn get_recent(recent: &Recent, path: &Path) -> Result<Option<Versioned>, StoreError> {
     if recent.has(path)
@@ -35,8 +42,7 @@ pub(super) fn get_recent(recent: &Recent, path: &Path) -> Result<Option<Versione
         return Ok(Some(value));
     }
     let Some((stamp, value)) = read(path)? else { return Ok(None) };
-    // The clock of file timestamps.
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    let now = rustix::time::clock_gettime(CLOCK);
     recent.keep(path, stamp, &value, now.tv_sec);
     Ok(Some(value))
 }
