@@ -1,6 +1,6 @@
 //! The delivery of a message, recipient by recipient.
 
-use mesh::messages::receipt::{DeliveryHistory, DeliveryStatus, RecipientStatus};
+use mesh::messages::receipt::{Awaits, DeliveryHistory, DeliveryStatus, RecipientStatus};
 use mesh::{Sent, SentTo, WaitsFor};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -205,7 +205,7 @@ impl From<&RecipientStatus> for RecipientView {
             status: history.status().into(),
             history: stored_step(status).into_iter().chain(steps).collect(),
             open: open(history),
-            waits: status.next_prompt.then_some("it is shown with its session's next prompt"),
+            waits: status.awaits.map(waits),
             cut: history
                 .cut
                 .map(|cut| format!("{} of {} bytes; the rest waits until it is asked for", cut.shown, cut.of)),
@@ -214,6 +214,15 @@ impl From<&RecipientStatus> for RecipientView {
             undeliverable: history.undeliverable.clone(),
             refused: refused.collect(),
         }
+    }
+}
+
+fn waits(awaits: Awaits) -> &'static str {
+    match awaits {
+        Awaits::NextPrompt => "it is shown with its session's next prompt",
+        Awaits::Resume => "its user has paused the agent: `relay-mesh resume` lets it go on",
+        Awaits::Fetch => "the agent has no session that could be woken: it comes with the agent's next fetch",
+        Awaits::Return => "the agent is offline: it is shown when its session is opened again",
     }
 }
 

@@ -49,7 +49,7 @@ fn check(receipts: &[DeliveryStatus], expected: &[&str]) {
         history.take(Instant(2_000), Event::Status { status: *status, route: "fetch".to_owned(), evidence: None });
     }
     let status =
-        RecipientStatus { to: "bob".parse().expect("a name"), stored: Instant(1_000), history, next_prompt: false };
+        RecipientStatus { to: "bob".parse().expect("a name"), stored: Instant(1_000), history, awaits: None };
     let view = RecipientView::from(&status);
     let word = |step: &crate::StepView| format!("{} {}", step.status.as_str(), step.at);
     assert_eq!(view.history.iter().map(word).collect::<Vec<_>>(), expected);
@@ -73,7 +73,7 @@ fn what_is_not_known_is_left_out() {
         to: "bob".parse().expect("a name"),
         stored: Instant(0),
         history: DeliveryHistory::default(),
-        next_prompt: false,
+        awaits: None,
     });
     let expected = json!({
         "to": "bob", "status": "stored", "history": [{"status": "stored", "at": "1970-01-01T00:00:00.000Z"}],

@@ -7,7 +7,7 @@ use store::{Durability, StoreError};
 
 use crate::Mesh;
 use crate::agents;
-use crate::agents::presence;
+use crate::agents::{Presence, pause, presence};
 use crate::core::Core;
 use crate::delivery::next_route::{NextRoute, is_untouched, next_step, refused_by_all};
 use crate::delivery::notice;
@@ -20,7 +20,7 @@ use crate::messages::fetch::EnvelopedLease;
 use crate::messages::inbox;
 use crate::messages::inbox::{Inbox, Slot};
 use crate::messages::inboxes::Inboxes;
-use crate::messages::receipt::{DeliveryHistory, Event};
+use crate::messages::receipt::{Awaits, DeliveryHistory, Event};
 use crate::names::{AgentName, MessageId};
 use crate::ports::harness::{Carries, Delivered, Harness, HarnessError, Mail, Route};
 use crate::ports::machine::Instant;
@@ -186,20 +186,44 @@ async fn open_routes(
     Ok(routes.into_iter().filter(|route| route.name != ROUTE || record.watches_wake_file).collect())
 }
 
-/// Whether nothing but its session's next prompt brings a message to this agent: it is only stored, no route would take it
-/// or none is left, and hooks carry mail there.
-pub(crate) async fn comes_with_next_prompt(
+/// What a message to this agent waits for that is only stored, if it goes no further by itself.
+pub(crate) async fn awaits(
     core: &Core,
     agent: &AgentName,
     history: &DeliveryHistory,
     priority: Priority,
+) -> Result<Option<Awaits>, StoreError> {
+    if !is_untouched(history) || history.is_settled() {
+        return Ok(None);
+    }
+    if pause::is_paused(core, agent).await? {
+        return Ok(Some(Awaits::Resume));
+    }
+    let Some(loaded) = agents::list::load_agent(core, agent).await? else { return Ok(None) };
+    if presence::presence(core, &loaded).await? == Presence::Offline {
+        return Ok(Some(Awaits::Return));
+    }
+    match &loaded.session {
+        None => Ok(Some(Awaits::Fetch)),
+        Some(session) => Ok(comes_with_next_prompt(core, agent, session, history, priority)
+            .await?
+            .then_some(Awaits::NextPrompt)),
+    }
+}
+
+/// Whether nothing but its session's next prompt brings a message to this agent: no route would take it or none is left,
+/// and hooks carry mail there.
+async fn comes_with_next_prompt(
+    core: &Core,
+    agent: &AgentName,
+    session: &SessionRef,
+    history: &DeliveryHistory,
+    priority: Priority,
 ) -> Result<bool, StoreError> {
-    if !is_untouched(history) || history.is_settled() || record::lives_elsewhere(core, agent).await? {
+    if record::lives_elsewhere(core, agent).await? {
         return Ok(false);
     }
-    let session = agents::list::load_agent(core, agent).await?.and_then(|agent| agent.session);
-    let Some(session) = session else { return Ok(false) };
-    let Some(record) = record::session_record(core, &session).await? else { return Ok(false) };
+    let Some(record) = record::session_record(core, session).await? else { return Ok(false) };
     if !record.hooks_carry_mail || record::activity(core, &record) != Activity::Idle {
         return Ok(false);
     }

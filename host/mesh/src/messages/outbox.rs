@@ -419,7 +419,7 @@ fn as_status(outgoing: Outgoing) -> (Message, Vec<RecipientStatus>) {
             undeliverable,
             ..DeliveryHistory::default()
         };
-        to.parse().ok().map(|to| RecipientStatus { to, stored: at, history, next_prompt: false })
+        to.parse().ok().map(|to| RecipientStatus { to, stored: at, history, awaits: None })
     };
     let waiting = outgoing.to.iter().filter_map(|to| status(to, None));
     let returned = outgoing.returned.iter().filter_map(|(to, why)| status(to, Some(why.clone())));

@@ -347,6 +347,19 @@ pub struct RecipientStatus {
     pub stored: Instant,
     /// What happened since.
     pub history: DeliveryHistory,
-    /// Whether nothing but the next prompt in its session brings it.
-    pub next_prompt: bool,
+    /// What it waits for, if it goes no further by itself.
+    pub awaits: Option<Awaits>,
+}
+
+/// What a message waits for that goes no further by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaits {
+    /// The next prompt in its recipient's session.
+    NextPrompt,
+    /// That the user lets its paused recipient go on.
+    Resume,
+    /// That its recipient fetches it, which has no session that could be woken.
+    Fetch,
+    /// That its recipient, which is offline, comes back.
+    Return,
 }

@@ -235,7 +235,7 @@ pub(crate) async fn recipient_status(
 ) -> Result<RecipientStatus, StoreError> {
     let KeptMessage { message, history, .. } = kept;
     Ok(RecipientStatus {
-        next_prompt: pass::comes_with_next_prompt(core, owner, history, message.priority).await?,
+        awaits: pass::awaits(core, owner, history, message.priority).await?,
         to: owner.clone(),
         stored: message.at,
         history: history.clone(),

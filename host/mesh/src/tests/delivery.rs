@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{World, name};
 use crate::Served;
-use crate::messages::receipt::DeliveryStatus;
+use crate::messages::receipt::{Awaits, DeliveryStatus};
 use crate::names::MessageId;
 use crate::ports::harness::{Carries, Delivered, HarnessError};
 use crate::testing::{route, session_call};
@@ -213,7 +213,7 @@ async fn what_no_route_takes_is_undeliverable_until_it_is_fetched() {
 
 /// Hooks of this session carry mail, so what no route takes comes with its user's next prompt.
 #[tokio::test(start_paused = true)]
-async fn what_no_route_takes_waits_for_the_next_prompt_where_hooks_carry_mail() {
+async fn what_no_route_takes_awaits_the_next_prompt_where_hooks_carry_mail() {
     for routes in [vec![route("queue", Carries::Notification, DeliveryStatus::Notified, 1_000)], Vec::new()] {
         let world = World::new();
         let refused = if routes.is_empty() { "" } else { ", refused by queue" };
@@ -229,7 +229,7 @@ async fn what_no_route_takes_waits_for_the_next_prompt_where_hooks_carry_mail() 
         let person = world.mesh.identify(&crate::testing::shell_call(None)).await.expect("identified");
         let waits = async || {
             let status = world.mesh.message_status(&person, id).await.expect("known");
-            status.recipients[0].next_prompt
+            status.recipients[0].awaits == Some(Awaits::NextPrompt)
         };
         assert!(waits().await);
         world.hook("s1", "prompt").await;
@@ -297,7 +297,7 @@ impl crate::ports::harness::Harnesses for NoHarness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mail_that_waits_for_several_sessions_keeps_nobody_busy() {
+async fn mail_that_awaits_several_sessions_keeps_nobody_busy() {
     // Passes of several sessions overlap; that one was skipped must not begin the others again, for ever.
     let (world, stop) = delivering(vec![route("turn", Carries::Notification, DeliveryStatus::Notified, 1_000)]).await;
     for (connection, session, agent) in [("c2", "s2", "bob"), ("c3", "s3", "carol")] {
@@ -317,4 +317,25 @@ async fn mail_that_waits_for_several_sessions_keeps_nobody_busy() {
     // Two processes deliver: the one without a session's lease tries again every two seconds.
     assert!(asked[0] > 0 && asked[19] < 100, "once every route was tried it is quiet: {asked:?}");
     stop.cancel();
+}
+
+/// Its sender sees why a message goes no further.
+#[tokio::test(start_paused = true)]
+async fn what_a_message_waits_for_is_said() {
+    let world = World::new();
+    world.hook("s1", "start").await;
+    assert_eq!(world.register(&session_call("c1", "s1"), "alice").await, "alice new");
+    assert_eq!(world.register(&crate::testing::call("c2"), "bob").await, "bob new");
+    let (to_alice, to_bob) = (world.say("alice", "hello").await, world.say("bob", "hello").await);
+    let person = world.mesh.identify(&crate::testing::shell_call(None)).await.expect("identified");
+    let awaits = async |id| world.mesh.message_status(&person, id).await.expect("known").recipients[0].awaits;
+    assert_eq!(awaits(to_bob).await, Some(Awaits::Fetch));
+    world.mesh.pause(Some(&[name("alice")])).await.expect("paused");
+    assert_eq!(awaits(to_alice).await, Some(Awaits::Resume));
+    world.mesh.resume(Some(&[name("alice")])).await.expect("resumed");
+    assert_ne!(awaits(to_alice).await, Some(Awaits::Resume));
+    world.hook("s1", "end").await;
+    assert_eq!(awaits(to_alice).await, Some(Awaits::Return));
+    assert_eq!(world.fetch("bob").await, "hello");
+    assert_eq!(awaits(to_bob).await, None, "it has come");
 }

@@ -20,7 +20,7 @@ fn thread(name: &str, subject: &str, body: &str) -> ThreadView {
         to: to.parse().expect("a name"),
         stored: Instant(1_000),
         history: DeliveryHistory { undeliverable: Some("<b>no route</b>".to_owned()), ..DeliveryHistory::default() },
-        next_prompt: false,
+        awaits: None,
     };
     let messages = vec![MessageStatus { message, recipients: vec![recipient("bob"), recipient("carol")] }];
     ThreadView::from(&Thread { thread: name.to_owned(), messages, earlier: 2, damaged: 0 })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mesh::MessageStatus;
 use mesh::messages::Draft;
-use mesh::messages::receipt::{DeliveryStatus, RecipientStatus};
+use mesh::messages::receipt::{Awaits, DeliveryStatus, RecipientStatus};
 use mesh::names::AgentName;
 use mesh::ports::harness::{Finding, Severity};
 
@@ -100,7 +100,7 @@ pub(crate) fn wait(status: &RecipientStatus) -> Wait {
 
 /// The final finding.
 pub(crate) fn verdict(status: &RecipientStatus, timeout: Duration) -> Finding {
-    let (history, stored) = (&status.history, status.stored);
+    let (history, stored, awaits) = (&status.history, status.stored, status.awaits);
     let status = history.status();
     let within = shown(timeout);
     if status.settles() {
@@ -120,10 +120,14 @@ pub(crate) fn verdict(status: &RecipientStatus, timeout: Duration) -> Finding {
             fix: Some("type something in that session, then try again".to_owned()),
         }
     } else {
-        broken(
-            format!("the message was {} and not shown within {within}", status.as_str()),
-            "see whether the session is open and idle, and run `relay-mesh doctor HARNESS` for its hooks",
-        )
+        let fix = match awaits {
+            Some(Awaits::Resume) => "its user has paused that agent: `relay-mesh resume NAME` lets it go on",
+            Some(Awaits::Fetch) => "that agent has no session that could be woken: it reads with `relay-mesh read` or fetch_messages",
+            Some(Awaits::Return) => "that agent is offline: open its session again",
+            Some(Awaits::NextPrompt) => "nothing wakes that session: type something there",
+            None => "see whether the session is open and idle, and run `relay-mesh doctor HARNESS` for its hooks",
+        };
+        broken(format!("the message was {} and not shown within {within}", status.as_str()), fix)
     }
 }
 
@@ -140,7 +144,7 @@ mod tests {
         for (at, event) in events {
             history.take(Instant(1000 + at), event.clone());
         }
-        RecipientStatus { to: "alice".parse().expect("a name"), stored: Instant(1000), history, next_prompt: false }
+        RecipientStatus { to: "alice".parse().expect("a name"), stored: Instant(1000), history, awaits: None }
     }
 
     fn reached(status: DeliveryStatus, route: &str) -> Event {
