@@ -48,8 +48,7 @@ fn check(receipts: &[DeliveryStatus], expected: &[&str]) {
     for status in receipts {
         history.take(Instant(2_000), Event::Status { status: *status, route: "fetch".to_owned(), evidence: None });
     }
-    let status =
-        RecipientStatus { to: "bob".parse().expect("a name"), stored: Instant(1_000), history, awaits: None };
+    let status = RecipientStatus { to: "bob".parse().expect("a name"), stored: Instant(1_000), history, awaits: None };
     let view = RecipientView::from(&status);
     let word = |step: &crate::StepView| format!("{} {}", step.status.as_str(), step.at);
     assert_eq!(view.history.iter().map(word).collect::<Vec<_>>(), expected);

@@ -186,14 +186,14 @@ async fn open_routes(
     Ok(routes.into_iter().filter(|route| route.name != ROUTE || record.watches_wake_file).collect())
 }
 
-/// What a message to this agent waits for that is only stored, if it goes no further by itself.
+/// What a message to this agent waits for, if it goes no further by itself.
 pub(crate) async fn awaits(
     core: &Core,
     agent: &AgentName,
     history: &DeliveryHistory,
     priority: Priority,
 ) -> Result<Option<Awaits>, StoreError> {
-    if !is_untouched(history) || history.is_settled() {
+    if history.is_settled() || history.handed.is_some() || history.undeliverable.is_some() {
         return Ok(None);
     }
     if pause::is_paused(core, agent).await? {
@@ -205,14 +205,15 @@ pub(crate) async fn awaits(
     }
     match &loaded.session {
         None => Ok(Some(Awaits::Fetch)),
-        Some(session) => Ok(comes_with_next_prompt(core, agent, session, history, priority)
-            .await?
-            .then_some(Awaits::NextPrompt)),
+        Some(session) if session.harness == CONNECTION => Ok(Some(Awaits::Fetch)),
+        Some(session) => {
+            Ok(comes_with_next_prompt(core, agent, session, history, priority).await?.then_some(Awaits::NextPrompt))
+        }
     }
 }
 
-/// Whether nothing but its session's next prompt brings a message to this agent: no route would take it or none is left,
-/// and hooks carry mail there.
+/// Whether nothing but its session's next prompt brings a message to this agent: it is only stored, no route would take it
+/// or none is left, and hooks carry mail there.
 async fn comes_with_next_prompt(
     core: &Core,
     agent: &AgentName,
@@ -220,7 +221,7 @@ async fn comes_with_next_prompt(
     history: &DeliveryHistory,
     priority: Priority,
 ) -> Result<bool, StoreError> {
-    if record::lives_elsewhere(core, agent).await? {
+    if !is_untouched(history) || record::lives_elsewhere(core, agent).await? {
         return Ok(false);
     }
     let Some(record) = record::session_record(core, session).await? else { return Ok(false) };

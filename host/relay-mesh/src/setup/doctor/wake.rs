@@ -122,7 +122,9 @@ pub(crate) fn verdict(status: &RecipientStatus, timeout: Duration) -> Finding {
     } else {
         let fix = match awaits {
             Some(Awaits::Resume) => "its user has paused that agent: `relay-mesh resume NAME` lets it go on",
-            Some(Awaits::Fetch) => "that agent has no session that could be woken: it reads with `relay-mesh read` or fetch_messages",
+            Some(Awaits::Fetch) => {
+                "that agent has no session that could be woken: it reads with `relay-mesh read` or fetch_messages"
+            }
             Some(Awaits::Return) => "that agent is offline: open its session again",
             Some(Awaits::NextPrompt) => "nothing wakes that session: type something there",
             None => "see whether the session is open and idle, and run `relay-mesh doctor HARNESS` for its hooks",
