@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from release import TARGETS, Release
+from release import TARGETS, Project
 
 FORMULA = """\
 class RelayMesh < Formula
@@ -37,17 +37,16 @@ ARCHIVE = """\
 """
 
 
-def build(release: Release, out: Path) -> dict[str, bytes]:
+def build(version: str, project: Project, out: Path) -> dict[str, bytes]:
     archives = []
     for target in TARGETS:
-        archive = out / f"relay-mesh-{release.version}-{target.triple}.tar.gz"
+        archive = out / f"relay-mesh-{version}-{target.triple}.tar.gz"
         if archive.exists():
             system, processor = target.homebrew
             digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-            url = f"{release.downloads()}/{archive.name}"
+            url = f"{project.downloads.format(version=version)}/{archive.name}"
             archives.append(ARCHIVE.format(system=system, processor=processor, url=url, digest=digest))
-    project = release.project
     text = FORMULA.format(
-        summary=project.summary, homepage=project.homepage, version=release.version, archives="\n".join(archives)
+        summary=project.summary, homepage=project.homepage, version=version, archives="\n".join(archives)
     )
     return {"relay-mesh.rb": text.encode()}

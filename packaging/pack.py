@@ -37,7 +37,7 @@ def kinds(out: Path) -> dict[str, Callable[[Release], dict[str, bytes]]]:
         "rpm": rpm.build,
         "npm": npm.build,
         "wheel": wheel.build,
-        "homebrew": lambda release: homebrew.build(release, out),
+        "homebrew": lambda release: homebrew.build(release.version, release.project, out),
         "installer": installer,
         "sbom": sbom.build,
     }

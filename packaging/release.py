@@ -95,7 +95,7 @@ def read_release(binary: Path, triple: str | None) -> Release:
     if not binary.is_file():
         raise PackagingError(f"there is no {binary}\nhint: `make release` builds it")
     target = target_named(triple) if triple else target_of(binary)
-    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    version = read_version()
     said = ask(binary, "--version").decode().strip()
     if said != f"relay-mesh {version}":
         raise PackagingError(f"{binary} says {said!r}, and Cargo.toml has version {version}\nhint: `make release`")
@@ -103,8 +103,15 @@ def read_release(binary: Path, triple: str | None) -> Release:
     with tempfile.TemporaryDirectory() as folder:
         ask(binary, "man", "--out", folder)
         manual = {page.name: page.read_bytes() for page in sorted(Path(folder).iterdir())}
-    project = Project(**tomllib.loads((ROOT / "packaging/project.toml").read_text()))
-    return Release(version, epoch(), target, project, binary, completions, manual)
+    return Release(version, epoch(), target, read_project(), binary, completions, manual)
+
+
+def read_version() -> str:
+    return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+
+
+def read_project() -> Project:
+    return Project(**tomllib.loads((ROOT / "packaging/project.toml").read_text()))
 
 
 def target_named(triple: str) -> Target:

@@ -58,10 +58,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "stub curl 'for last; do :; done; head -c 1000 $RELEASE/${last##*/} >$5; exit 18'; https",
         "could not be downloaded",
     ),
-    (
-        "stub curl true; only; rm tools/sha256sum; https",
-        "neither sha256sum nor shasum",
-    ),
+    ("stub curl true; only; rm tools/sha256sum; https", "neither sha256sum nor shasum"),
     ("only; https", "there is neither curl nor wget"),
     ("only; rm tools/tar", "there is no tar"),
     ("export RELAY_MESH_URL=http://127.0.0.1/", "only https:// and file:// are safe"),

@@ -161,6 +161,8 @@ fn the_npm_packages_work_without_a_network() {
     isolated(|| {
         let stage = stage();
         let packages = named_all(".tgz").into_iter().map(|name| dist().join(name));
+        // Without one, npm looks for a project in the folders above.
+        std::fs::write(stage.project.join("package.json"), "{}").expect("the stage is writable");
         let began = Instant::now();
         Program::new("npm")
             .args(["install", "--offline", "--no-audit", "--no-fund", "--ignore-scripts"])
