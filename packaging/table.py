@@ -9,14 +9,14 @@ from release import ROOT
 
 BEGIN = "<!-- dist: `make dist WRITE=1` writes this -->\n"
 END = "<!-- end of dist -->\n"
-# Each kind of package, by the endings of its files; what is noted of its installation is under the first.
+# Each kind of package, with the endings of its files. What is noted of its installation is under the first.
 KINDS = (
-    ("archive", ".tar.gz"),
-    ("shell installer, with the archive", "install.sh"),
-    ("Debian", ".deb"),
-    ("RPM", ".rpm"),
-    ("npm, launcher and platform", ".tgz"),
-    ("Python wheel", ".whl"),
+    ("archive", (".tar.gz",)),
+    ("shell installer, with the archive", ("install.sh", ".tar.gz")),
+    ("Debian", (".deb",)),
+    ("RPM", (".rpm",)),
+    ("npm, launcher and platform", (".tgz",)),
+    ("Python wheel", (".whl",)),
 )
 
 
@@ -25,9 +25,9 @@ def target(name: str) -> str:
     return "Linux, ARM64" if arm else "Linux, x86-64"
 
 
-def row(dist: Path, kind: str, ending: str) -> str:
-    files = [file for file in dist.iterdir() if file.name.endswith(ending)]
-    note = json.loads((dist / ".installed" / f"{ending}.json").read_text())
+def row(dist: Path, kind: str, endings: tuple[str, ...]) -> str:
+    files = [file for file in dist.iterdir() if file.name.endswith(endings)]
+    note = json.loads((dist / ".installed" / f"{endings[0]}.json").read_text())
     size = sum(file.stat().st_size for file in files) / 1e6
     return (
         f"| {kind} | {size:.1f} MB | {target(' '.join(file.name for file in files))} | {note['seconds']:.1f} s "
@@ -38,7 +38,7 @@ def row(dist: Path, kind: str, ending: str) -> str:
 def main() -> int:
     dist = ROOT / "dist"
     try:
-        rows = "".join(row(dist, kind, ending) for kind, ending in KINDS)
+        rows = "".join(row(dist, kind, endings) for kind, endings in KINDS)
     except OSError as error:
         print(f"error: {error}\nhint: `make dist` packs and installs everything", file=sys.stderr)
         return 1
