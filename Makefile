@@ -17,7 +17,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test seen_tables --run-ignored only
 
-.PHONY: run release release-Linux test build-tests clients run-faults lint check-macos bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools setup toolchain fresh-machine
+.PHONY: run release release-Linux test build-tests clients run-faults lint check-macos bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools dist setup toolchain fresh-machine
 
 # Starts the server on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -33,6 +33,15 @@ release-Linux:
 
 release-%: toolchain
 	cargo build --release --locked -p relay-mesh --bin relay-mesh
+
+# Packs the release into dist/ as everything that people install it from, and installs each package in a clean root.
+# `WRITE=1` puts its table into docs/releasing.md.
+dist: release setup
+	packaging/setup
+	python3 packaging/pack.py --binary $(BUILT)/release/relay-mesh
+	packaging/check
+	$(ON_RELEASED) --test packages --test installer --run-ignored all
+	python3 packaging/table.py $(if $(WRITE),--write)
 
 # All tests, the real clients included. Those of the product run what `release` builds: what is released is what is
 # tested. Those of its parts stand in the parts, and are built with the checks of a debug build.

@@ -1,0 +1,117 @@
+#!/bin/sh
+# Installs relay-mesh, or a newer version over an older one: downloads the archive for this platform, compares its
+# digest with SHA256SUMS, and moves the program into place as the last step. If anything goes wrong before that, the
+# program that was there stays.
+#
+#   RELAY_MESH_URL  where the files of a release are: https://… or file:///…
+#   RELAY_MESH_BIN  where the program goes [default: ~/.local/bin]
+set -eu
+
+url=${RELAY_MESH_URL:-}
+unfinished=
+
+fail() {
+    echo "error: $1" >&2
+    [ $# -lt 2 ] || echo "hint: $2" >&2
+    exit 1
+}
+
+has() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+cleaned_up() {
+    [ -z "$unfinished" ] || rm -rf "$unfinished"
+}
+
+target() {
+    case "$(uname -s) $(uname -m)" in
+        "Linux x86_64" | "Linux amd64") echo x86_64-unknown-linux-musl ;;
+        "Linux aarch64" | "Linux arm64") echo aarch64-unknown-linux-musl ;;
+        *) fail "there is no package for $(uname -s) on $(uname -m)" "build relay-mesh from source" ;;
+    esac
+}
+
+# The folder of the program. Root with somebody else's HOME (`sudo` keeps it on some systems) would leave files there
+# that their owner cannot replace.
+folder() {
+    if [ -n "${RELAY_MESH_BIN:-}" ]; then
+        echo "$RELAY_MESH_BIN"
+        return
+    fi
+    [ -n "${HOME:-}" ] || fail "HOME is not set" "set RELAY_MESH_BIN to a folder on your PATH"
+    if [ "$(id -u)" = 0 ] && [ -d "$HOME" ] && [ -z "$(find "$HOME" -prune -user 0)" ]; then
+        fail "this runs as root, and HOME ($HOME) is another user's" \
+            "run it as that user, or set RELAY_MESH_BIN=/usr/local/bin"
+    fi
+    echo "$HOME/.local/bin"
+}
+
+# download NAME: the file of this name of the release, in the unfinished folder.
+download() {
+    case $url in
+        file://*)
+            cp "${url#file://}/$1" "$unfinished/$1" || fail "$1 could not be copied from $url" "$nothing_changed"
+            ;;
+        https://*)
+            if has curl; then
+                curl --proto '=https' --tlsv1.2 -fsSL --retry 2 -o "$unfinished/$1" "$url/$1" ||
+                    fail "$url/$1 could not be downloaded" "$nothing_changed"
+            else
+                wget -q -O "$unfinished/$1" "$url/$1" || fail "$url/$1 could not be downloaded" "$nothing_changed"
+            fi
+            ;;
+    esac
+}
+
+digest() {
+    if has sha256sum; then
+        sha256sum "$1"
+    else
+        shasum -a 256 "$1"
+    fi | cut -d ' ' -f 1
+}
+
+nothing_changed="nothing was changed; check the network and the space on the disk, and run this again"
+
+case $url in
+    https://*) has curl || has wget || fail "there is neither curl nor wget" "install one of them" ;;
+    file://*) ;;
+    "") fail "RELAY_MESH_URL is not set" "set it to where the files of a release are" ;;
+    *) fail "RELAY_MESH_URL is $url, and only https:// and file:// are safe" ;;
+esac
+has sha256sum || has shasum || fail "there is neither sha256sum nor shasum, so nothing can be verified" "install coreutils"
+has tar || fail "there is no tar" "install tar"
+
+target=$(target)
+bin=$(folder)
+mkdir -p "$bin" || fail "$bin cannot be made" "set RELAY_MESH_BIN to a folder that you may write to"
+[ ! -d "$bin/relay-mesh" ] || fail "$bin/relay-mesh is a folder" "set RELAY_MESH_BIN to another folder"
+trap cleaned_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+# Beside the program, so that the last step is a rename within one file system.
+mkdir "$bin/.relay-mesh-install-$$" || fail "$bin cannot be written to" "set RELAY_MESH_BIN to a folder that you may write to"
+unfinished=$bin/.relay-mesh-install-$$
+
+download SHA256SUMS
+line=$(grep -E "^[0-9a-f]{64}  relay-mesh-[^ /]*-$target\.tar\.gz\$" "$unfinished/SHA256SUMS" || true)
+[ -n "$line" ] || fail "SHA256SUMS of $url names no archive for $target"
+[ "$(echo "$line" | wc -l)" -eq 1 ] || fail "SHA256SUMS of $url names several archives for $target"
+archive=${line#*  }
+download "$archive"
+found=$(digest "$unfinished/$archive")
+[ "$found" = "${line%% *}" ] ||
+    fail "$archive is not what SHA256SUMS says: its digest is $found, and should be ${line%% *}" \
+        "the download was cut off or changed; nothing was changed here"
+
+tar -xzf "$unfinished/$archive" -C "$unfinished" || fail "$archive could not be unpacked" "$nothing_changed"
+program=$unfinished/${archive%.tar.gz}/relay-mesh
+version=$("$program" --version) || fail "the program of $archive does not run on this machine" "nothing was changed"
+mv -f "$program" "$bin/relay-mesh" || fail "$bin/relay-mesh could not be replaced"
+
+echo "$version is installed: $bin/relay-mesh"
+case ":$PATH:" in
+    *":$bin:"*) ;;
+    *) echo "hint: $bin is not on your PATH" >&2 ;;
+esac

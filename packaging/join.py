@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Joins what `make dist` has packed on machines of several platforms: one folder, with one formula and one SHA256SUMS."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import homebrew
+from pack import SUMS, write, write_sums
+from release import PackagingError, read_project, read_version
+
+# Each is written anew, over the files of all platforms.
+OVER_ALL = ("relay-mesh.rb", SUMS)
+
+
+def join(parts: list[Path], out: Path) -> None:
+    out.mkdir(parents=True)
+    for part in parts:
+        for file in sorted(part.iterdir()):
+            if not file.is_file() or file.name in OVER_ALL:
+                continue
+            joined, content = out / file.name, file.read_bytes()
+            if joined.exists() and joined.read_bytes() != content:
+                raise PackagingError(f"{file.name} is not the same on each machine\nhint: pack the same commit on each")
+            write(joined, content)
+    for name, content in homebrew.build(read_version(), read_project(), out).items():
+        write(out / name, content)
+    write_sums(out)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", type=Path, nargs="+", help="the folder `dist` of each machine")
+    parser.add_argument("--out", type=Path, required=True, help="a folder that is not there yet")
+    choice = parser.parse_args()
+    try:
+        join(choice.parts, choice.out)
+    except (PackagingError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The npm packages: a launcher, and the binary in one package per platform. npm installs the one that fits by its
+fields `os` and `cpu`; nothing is downloaded after the installation."""
+
+import json
+
+from archive import Entry, tar_gz
+from release import ROOT, TARGETS, Release
+
+
+def build(release: Release) -> dict[str, bytes]:
+    target = release.target
+    platform = f"{target.npm_os}-{target.npm_cpu}"
+    binary = [
+        manifest(release, f"{release.project.npm_scope}/{platform}", {
+            "os": [target.npm_os],
+            "cpu": [target.npm_cpu],
+        }),
+        Entry("package/bin/relay-mesh", release.binary.read_bytes(), executable=True),
+    ]
+    launcher = [
+        manifest(release, "relay-mesh", {
+            "bin": {"relay-mesh": "bin/relay-mesh.js"},
+            "engines": {"node": ">=18"},
+            "optionalDependencies": {
+                f"{release.project.npm_scope}/{target.npm_os}-{target.npm_cpu}": release.version
+                for target in TARGETS
+            },
+        }),
+        Entry("package/bin/relay-mesh.js", script(release), executable=True),
+        Entry("package/README.md", (ROOT / "README.md").read_bytes()),
+    ]
+    return {
+        f"relay-mesh-npm-{platform}-{release.version}.tgz": packed(release, binary),
+        f"relay-mesh-npm-{release.version}.tgz": packed(release, launcher),
+    }
+
+
+def manifest(release: Release, name: str, further: dict) -> Entry:
+    fields = {
+        "name": name,
+        "version": release.version,
+        "description": release.project.summary,
+        "homepage": release.project.homepage,
+        "license": "MIT OR Apache-2.0",
+        "files": ["bin"],
+        **further,
+    }
+    return Entry("package/package.json", (json.dumps(fields, indent=2) + "\n").encode())
+
+
+def script(release: Release) -> bytes:
+    text = (ROOT / "packaging/npm/relay-mesh.js").read_text()
+    return text.replace("@relay-mesh/", f"{release.project.npm_scope}/").encode()
+
+
+def packed(release: Release, entries: list[Entry]) -> bytes:
+    licences = [Entry(f"package/{name}", text) for name, text in release.licences().items()]
+    return tar_gz(entries + licences, release.epoch)

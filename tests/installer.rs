@@ -1,0 +1,131 @@
+//! packaging/install.sh, with a release of a stand-in for the program: it installs, replaces an older program, and
+//! refuses what is broken so that the older one still works.
+
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+
+use test_support::{Outcome, Program, Stage, isolated};
+
+/// The archive that it looks for on this machine.
+const TARGET: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
+
+#[test]
+fn an_older_program_is_replaced() {
+    isolated(|| {
+        let stage = stage();
+        let place = Place(stage.folder.join("place"));
+        let outcome = place.install("true");
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let said = format!("relay-mesh 2.0.0 is installed: {}\n", place.bin().join("relay-mesh").display());
+        assert!(outcome.stdout.ends_with(&said), "{outcome:?}");
+        assert!(outcome.stderr.contains("is not on your PATH"), "{outcome:?}");
+        place.holds_alone("2.0.0");
+    });
+}
+
+#[test]
+fn what_is_broken_is_refused_and_the_older_program_still_works() {
+    isolated(|| {
+        let stage = stage();
+        for (number, (what, said)) in REFUSALS.iter().enumerate() {
+            let place = Place(stage.folder.join(number.to_string()));
+            let outcome = place.install(what);
+            assert_eq!(outcome.code, Some(1), "{what}: {outcome:?}");
+            let told = outcome.stderr.lines().any(|line| line.starts_with("error: ") && line.contains(said));
+            assert!(told, "{what}: {said}: {outcome:?}");
+            place.holds_alone("1.0.0");
+        }
+    });
+}
+
+/// Each: what goes wrong, as a preparation in a shell, and what the installer says of it.
+const REFUSALS: &[(&str, &str)] = &[
+    ("echo more >>$RELEASE/$ARCHIVE", "is not what SHA256SUMS says"),
+    ("truncate -s 1000 $RELEASE/$ARCHIVE", "is not what SHA256SUMS says"),
+    ("sed -i s/^[0-9a-f]/z/ $RELEASE/SHA256SUMS", "names no archive for"),
+    ("sed -i s/-unknown-linux-/-plan9-/ $RELEASE/SHA256SUMS", "names no archive for"),
+    ("sed s/-2.0.0-/-3.0.0-/ $RELEASE/SHA256SUMS >more; cat more >>$RELEASE/SHA256SUMS", "names several archives for"),
+    ("rm $RELEASE/$ARCHIVE", "could not be copied"),
+    ("rm $RELEASE/SHA256SUMS", "could not be copied"),
+    // The disk is full: it holds the old program and less than the archive.
+    ("mount -t tmpfs -o size=64k full $BIN; cp old $BIN/relay-mesh", "could not be copied"),
+    // It holds the archive, and less than what is in it.
+    ("mount -t tmpfs -o size=340k full $BIN; cp old $BIN/relay-mesh", "could not be unpacked"),
+    // A download that breaks off half-way, as curl tells it.
+    (
+        "stub curl 'for last; do :; done; head -c 1000 $RELEASE/${last##*/} >$5; exit 18'; https",
+        "could not be downloaded",
+    ),
+    ("stub curl true; only; rm tools/sha256sum; https", "neither sha256sum nor shasum"),
+    ("only; https", "there is neither curl nor wget"),
+    ("only; rm tools/tar", "there is no tar"),
+    ("export RELAY_MESH_URL=http://127.0.0.1/", "only https:// and file:// are safe"),
+    ("unset RELAY_MESH_URL", "RELAY_MESH_URL is not set"),
+    ("unset RELAY_MESH_BIN HOME", "HOME is not set"),
+    ("stub uname 'echo Plan9'", "there is no package for Plan9"),
+    ("touch file; export RELAY_MESH_BIN=$PWD/file/bin", "cannot be made"),
+    ("printf 'exit 1' >program; release 3.0.0 program", "does not run on this machine"),
+];
+
+/// Functions of the preparations: a release of a version with a program, tools that stand in for others, a PATH with
+/// only what the installer needs.
+const PREPARATION: &str = r#"set -eu
+release() {
+    rm -rf $RELEASE; mkdir -p $RELEASE; ARCHIVE=relay-mesh-$1-$TARGET.tar.gz; stem=relay-mesh-$1-$TARGET
+    mkdir $stem; printf '#!/bin/sh\n' | cat - $2 >$stem/relay-mesh; chmod +x $stem/relay-mesh
+    head -c 200000 /dev/urandom >$stem/README.md
+    tar -czf $RELEASE/$ARCHIVE $stem; (cd $RELEASE && sha256sum * >SHA256SUMS)
+}
+stub() { mkdir -p tools; printf '#!/bin/sh\n%s\n' "$2" >tools/$1; chmod +x tools/$1; PATH=$PWD/tools:$PATH; }
+only() {
+    mkdir -p tools
+    for one in sh uname id mkdir cp rm mv tar gzip grep cut wc find sha256sum; do ln -s $(command -v $one) tools/$one; done
+    PATH=$PWD/tools
+}
+https() { export RELAY_MESH_URL=https://127.0.0.1; }
+echo echo relay-mesh 1.0.0 >program; release 1.0.0 program
+sh $INSTALLER
+cp $BIN/relay-mesh old
+echo echo relay-mesh 2.0.0 >program; release 2.0.0 program
+"#;
+
+/// A folder with a release, and a home into which it is installed.
+struct Place(PathBuf);
+
+impl Place {
+    /// Installs version 1.0.0, prepares version 2.0.0 and what is to go wrong, and installs again.
+    fn install(&self, what: &str) -> Outcome {
+        std::fs::create_dir(&self.0).expect("the stage is writable");
+        let release = self.0.join("release");
+        let script = format!("{PREPARATION}\n{what}\nexec /bin/sh $INSTALLER");
+        Program::new("/bin/sh")
+            .args(["-c", &script])
+            .env("INSTALLER", Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/install.sh"))
+            .env("RELEASE", &release)
+            .env("RELAY_MESH_URL", format!("file://{}", release.display()))
+            .env("BIN", self.bin())
+            .env("RELAY_MESH_BIN", self.bin())
+            .env("TARGET", TARGET)
+            .within(&self.0)
+            .run()
+    }
+
+    fn bin(&self) -> PathBuf {
+        self.0.join("home/bin")
+    }
+
+    /// The folder of programs holds this version, which runs, and nothing that is unfinished.
+    fn holds_alone(&self, version: &str) {
+        let program = self.bin().join("relay-mesh");
+        assert_eq!(Program::new(&program).succeed(), format!("relay-mesh {version}\n"));
+        let inside = std::fs::read_dir(self.bin()).expect("it is there");
+        let inside: Vec<PathBuf> = inside.map(|entry| entry.expect("it can be read").path()).collect();
+        assert_eq!(inside, [program]);
+    }
+}
+
+fn stage() -> Stage {
+    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
+}
