@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs::Permissions;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -202,12 +203,16 @@ fn passes_everything_on(stage: &Stage, launcher: &Path) {
     assert_eq!(run().args(["no-such-command"]).run().code, Some(2));
     let client = StdioClient::connected(run().arg("mcp").start(&stage.folder.join("mcp.log")), "packages");
     assert_eq!(client.close(), Some(0), "the server ends with its input");
-    let direct = Program::new(stage.binary()).args(["wait-for", "nobody"]).env("HOME", stage.folder.join("new-home"));
+    let direct = Program::new(stage.binary()).env("HOME", stage.folder.join("new-home"));
     let ended = |program: Program| {
-        let mut running = program.start(&stage.folder.join("wait.log"));
+        let mut running = program.args(["events", "--subscribe", "agents"]).start(&stage.folder.join("events.log"));
+        let mut output = BufReader::new(running.child.stdout.take().expect("its output is a pipe"));
+        let mut first = String::new();
+        output.read_line(&mut first).expect("it says that it follows");
+        assert!(first.contains("subscribed"), "{first}");
         running.stop()
     };
-    assert_eq!(ended(run().args(["wait-for", "nobody"])), ended(direct));
+    assert_eq!(ended(run()), ended(direct), "it ends as the program does");
 }
 
 /// A root with busybox and nothing else, in which a package is installed.
