@@ -193,13 +193,17 @@ fn one_command_takes_everything_out_and_says_what_is_left() {
         assert!(nobody.stderr.contains("relay-mesh guard uninstall --repo ~/project"), "{nobody:?}");
         assert_eq!(files(&stage), all, "so nothing was changed");
         // What fails is said, and the rest goes on.
+        let damaged = stage.data.join("installs/opencode-project-0123456789abcdef.json");
+        std::fs::write(&damaged, "{").expect("the stage is writable");
         let stuck = second.join(".codex");
         let moved = second.join("moved");
         std::fs::rename(&stuck, &moved).expect("the stage is writable");
         std::fs::write(&stuck, "no folder").expect("the stage is writable");
         let outcome = stage.run(&["uninstall", "--all", "--yes"]);
         assert!(outcome.stderr.contains("codex in ~/second project: "), "{outcome:?}");
+        assert!(outcome.stderr.contains("opencode-project-0123456789abcdef.json"), "{outcome:?}");
         assert_ne!(outcome.code, Some(0), "{outcome:?}");
+        std::fs::remove_file(&damaged).expect("the stage is writable");
         std::fs::remove_file(&stuck).expect("the stage is writable");
         std::fs::rename(&moved, &stuck).expect("the stage is writable");
         let outcome = stage.run(&["uninstall", "--all", "--yes"]);

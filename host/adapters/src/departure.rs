@@ -35,13 +35,20 @@ pub struct SetUp {
 }
 
 impl Adapters {
-    /// Where installs of this data folder changed files that are there still, sorted by adapter.
-    pub fn all_set_up(&self) -> Result<Vec<SetUp>, ApplyError> {
-        let mut all = Vec::new();
+    /// Where installs of this data folder changed files that are there still, sorted by adapter; and why of some
+    /// installs that cannot be told.
+    pub fn all_set_up(&self) -> (Vec<SetUp>, Vec<ApplyError>) {
+        let (mut all, mut unreadable) = (Vec::new(), Vec::new());
         for entry in fs::read_dir(self.installs()).into_iter().flatten().flatten() {
             let path = entry.path();
             let Some((adapter, scope)) = path.file_name().and_then(|file| of_journal(file.to_str()?)) else { continue };
-            let journal = Journal::read(&path)?;
+            let journal = match Journal::read(&path) {
+                Ok(journal) => journal,
+                Err(error) => {
+                    unreadable.push(error);
+                    continue;
+                }
+            };
             let folder = match scope {
                 Scope::User => self.surroundings().home.clone(),
                 Scope::Project => journal.project(),
@@ -60,7 +67,7 @@ impl Adapters {
             all.extend(Some(set_up).filter(|set_up| !set_up.files.is_empty()));
         }
         all.sort();
-        Ok(all)
+        (all, unreadable)
     }
 
     /// Files that installs of an adapter changed and that no uninstall has restored, in any project. Files that no

@@ -20,14 +20,17 @@ use crate::setup::carry::shown_path;
 /// Goes on past what fails, and then says how it ended.
 pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let all = open.adapters.all_set_up().map_err(|error| {
-        CommandError::caused_by("where the mesh is set up could not be read", error.hint(), Exit::Store, error)
-    })?;
+    let (all, unreadable) = open.adapters.all_set_up();
     let server = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
     drop(open);
     let mut work = Work { context, confirmation, worst: Exit::Success };
     for set_up in &all {
         work.out_of(set_up).await;
+    }
+    for error in unreadable {
+        let hint = error.hint();
+        let error = CommandError::caused_by("it cannot be told what it changed", hint, Exit::Store, error);
+        work.ended(Err(error), "an install");
     }
     let projects: BTreeSet<&PathBuf> =
         all.iter().filter(|one| one.scope == Scope::Project).filter_map(|one| one.folder.as_ref()).collect();
