@@ -7,7 +7,7 @@ from pathlib import Path
 
 import homebrew
 from pack import SUMS, write, write_sums
-from release import PackagingError, read_project, read_version
+from release import PackagingError, finish, read_project, read_version
 
 # Each is written anew, over the files of all platforms.
 OVER_ALL = ("relay-mesh.rb", SUMS)
@@ -33,12 +33,7 @@ def main() -> int:
     parser.add_argument("parts", type=Path, nargs="+", help="the folder `dist` of each machine")
     parser.add_argument("--out", type=Path, required=True, help="a folder that is not there yet")
     choice = parser.parse_args()
-    try:
-        join(choice.parts, choice.out)
-    except (PackagingError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return finish(lambda: join(choice.parts, choice.out))
 
 
 if __name__ == "__main__":

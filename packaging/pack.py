@@ -19,7 +19,7 @@ import rpm
 import sbom
 import tarball
 import wheel
-from release import ROOT, PackagingError, Release, read_release
+from release import ROOT, Release, finish, read_release
 
 SUMS = "SHA256SUMS"
 
@@ -60,6 +60,17 @@ def write_sums(out: Path) -> None:
     write(out / SUMS, "".join(lines).encode())
 
 
+def pack(binary: Path, target: str | None, only: list[str] | None, out: Path) -> None:
+    release = read_release(binary, target)
+    out.mkdir(parents=True, exist_ok=True)
+    for name, build in kinds(out).items():
+        if not only or name in only:
+            for file, content in build(release).items():
+                write(out / file, content)
+                print(f"{out / file}: {len(content) / 1e6:.1f} MB")
+    write_sums(out)
+
+
 def main() -> int:
     names = list(kinds(Path()))
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -68,19 +79,7 @@ def main() -> int:
     parser.add_argument("--target", help="the binary's target [default: what its ELF header says]")
     parser.add_argument("--only", choices=names, action="append", help="one kind of package; may be given again")
     choice = parser.parse_args()
-    try:
-        release = read_release(choice.binary, choice.target)
-        choice.out.mkdir(parents=True, exist_ok=True)
-        for name, build in kinds(choice.out).items():
-            if not choice.only or name in choice.only:
-                for file, content in build(release).items():
-                    write(choice.out / file, content)
-                    print(f"{choice.out / file}: {len(content) / 1e6:.1f} MB")
-        write_sums(choice.out)
-    except (PackagingError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    return finish(lambda: pack(choice.binary, choice.target, choice.only, choice.out))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 import os
 import struct
 import subprocess
+import sys
 import tempfile
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -159,6 +161,16 @@ def epoch() -> int:
 def ask(binary: Path, *arguments: str) -> bytes:
     with tempfile.TemporaryDirectory() as home:
         return run([str(binary.resolve()), *arguments], env={"HOME": home, "PATH": os.defpath})
+
+
+def finish(work: Callable[[], None]) -> int:
+    """Does the work of a command, and returns its exit code. What a person can mend is printed without a trace."""
+    try:
+        work()
+    except (PackagingError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 def run(command: list[str], **options) -> bytes:

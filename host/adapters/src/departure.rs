@@ -1,5 +1,5 @@
 //! What a removed adapter leaves behind: settings of harnesses that it changed, and its stored state. And where each
-//! adapter is set up, for whoever takes all of them out.
+//! adapter is set up, so that all of them can be taken out.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,6 @@ use crate::apply::ApplyError;
 use crate::apply::journal::Journal;
 use crate::host_functions::state::home_of;
 use crate::manifest::is_name;
-use crate::template::Surroundings;
 
 /// A file that may still contain changes of an adapter's install.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,9 +38,7 @@ impl Adapters {
     /// installs that cannot be told.
     pub fn all_set_up(&self) -> (Vec<SetUp>, Vec<ApplyError>) {
         let (mut all, mut unreadable) = (Vec::new(), Vec::new());
-        for entry in fs::read_dir(self.installs()).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let Some((adapter, scope)) = path.file_name().and_then(|file| of_journal(file.to_str()?)) else { continue };
+        for (path, adapter, scope) in self.journals() {
             let journal = match Journal::read(&path) {
                 Ok(journal) => journal,
                 Err(error) => {
@@ -53,18 +50,12 @@ impl Adapters {
                 Scope::User => self.surroundings().home.clone(),
                 Scope::Project => journal.project(),
             };
-            let is_of = |folder: &PathBuf| {
-                let place = Surroundings {
-                    project: Some(folder.clone()),
-                    home: Some(folder.clone()),
-                    ..self.surroundings().clone()
-                };
-                Journal::path(self.installs(), adapter, scope, &place) == path
-            };
+            let is_of = |folder: &PathBuf| Journal::path_for(self.installs(), &adapter, scope, folder) == path;
             let folder = folder.filter(is_of).filter(|folder| folder.is_dir());
-            let files = journal.changes.into_iter().filter_map(|change| change.file).filter(|file| file.exists());
-            let set_up = SetUp { adapter: adapter.to_owned(), folder, scope, files: files.collect() };
-            all.extend(Some(set_up).filter(|set_up| !set_up.files.is_empty()));
+            let files: Vec<PathBuf> = files_of(journal).collect();
+            if !files.is_empty() {
+                all.push(SetUp { adapter, folder, scope, files });
+            }
         }
         all.sort();
         (all, unreadable)
@@ -74,16 +65,23 @@ impl Adapters {
     /// longer exist are left out.
     pub fn leftovers(&self, name: &str) -> Result<Vec<Leftover>, ApplyError> {
         let mut leftovers = Vec::new();
-        // No folder means that nothing was ever installed.
-        for entry in fs::read_dir(self.installs()).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let Some(scope) = path.file_name().and_then(|file| scope_of(file.to_str()?, name)) else { continue };
-            let changes = Journal::read(&path)?.changes;
-            let files = changes.into_iter().filter_map(|change| change.file).filter(|file| file.exists());
-            leftovers.extend(files.map(|file| Leftover { scope, file }));
+        for (path, _, scope) in self.journals().filter(|(_, adapter, _)| adapter == name) {
+            leftovers.extend(files_of(Journal::read(&path)?).map(|file| Leftover { scope, file }));
         }
         leftovers.sort_by(|one, other| one.file.cmp(&other.file));
         Ok(leftovers)
+    }
+
+    /// Every journal, with its adapter and its scope.
+    fn journals(&self) -> impl Iterator<Item = (PathBuf, String, Scope)> {
+        // No folder means that nothing was ever installed.
+        let entries = fs::read_dir(self.installs()).into_iter().flatten().flatten();
+        entries.filter_map(|entry| {
+            let path = entry.path();
+            let (adapter, scope) = of_journal(path.file_name()?.to_str()?)?;
+            let adapter = adapter.to_owned();
+            Some((path, adapter, scope))
+        })
     }
 
     /// Deletes an adapter's stored state, its record of faults, and the count of what it used.
@@ -109,9 +107,9 @@ impl Adapters {
     }
 }
 
-/// The scope in a journal's file name, if it is this adapter's.
-fn scope_of(file: &str, name: &str) -> Option<Scope> {
-    of_journal(file).filter(|(adapter, _)| *adapter == name).map(|(_, scope)| scope)
+/// The files that an install changed and that are there.
+fn files_of(journal: Journal) -> impl Iterator<Item = PathBuf> {
+    journal.changes.into_iter().filter_map(|change| change.file).filter(|file| file.exists())
 }
 
 /// The adapter and the scope in a journal's file name: `NAME-SCOPE-PLACE.json`. A name may contain dashes, and be a
@@ -139,7 +137,8 @@ mod tests {
             ("codex-user-0123456789abcdef.tmp", "codex", None),
             ("lock", "codex", None),
         ] {
-            assert_eq!(scope_of(file, name), expected, "{file} of {name}");
+            let scope = of_journal(file).filter(|(adapter, _)| *adapter == name).map(|(_, scope)| scope);
+            assert_eq!(scope, expected, "{file} of {name}");
         }
     }
 }

@@ -316,6 +316,11 @@ pub(crate) fn cache_aside(context: &Context) -> PathBuf {
     context.settings.dir.value.join("cache")
 }
 
+/// The folder of the user's own settings.
+pub(crate) fn settings_folder(context: &Context) -> Option<PathBuf> {
+    context.environment.xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("relay-mesh"))
+}
+
 /// The folders and variables from which adapters' paths and programs are filled in.
 fn surroundings(context: &Context, client: Client) -> Surroundings {
     let (project, environment) = match client {
@@ -327,8 +332,8 @@ fn surroundings(context: &Context, client: Client) -> Surroundings {
     // Without its own path, which the system all but always tells, a run finds relay-mesh in PATH.
     let own = Installation::of(context).map(|installation| installation.for_runs()).unwrap_or_default();
     let main_worktree = Some(git_checkout::main_worktree as fn(&Path) -> Option<PathBuf>);
-    let settings = context.environment.xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("relay-mesh"));
-    let private = [context.settings.dir.value.clone(), cache(context)].into_iter().chain(settings).collect();
+    let private = [context.settings.dir.value.clone(), cache(context)].into_iter();
+    let private = private.chain(settings_folder(context)).collect();
     let home = context.environment.home();
     Surroundings { home, project, main_worktree, environment, in_place_of_root: None, private, own }
 }

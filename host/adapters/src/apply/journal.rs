@@ -66,12 +66,21 @@ pub(crate) enum FileCondition {
 impl Journal {
     /// The path of the journal of a harness and a scope.
     pub(crate) fn path(installs: &Path, harness: &str, scope: Scope, surroundings: &Surroundings) -> PathBuf {
-        let (scope, place) = match scope {
-            Scope::Project => ("project", surroundings.project.as_ref()),
-            Scope::User => ("user", surroundings.home.as_ref()),
+        let place = match scope {
+            Scope::Project => surroundings.project.as_deref(),
+            Scope::User => surroundings.home.as_deref(),
         };
-        let place = place.map(|place| place.canonicalize().unwrap_or_else(|_| place.clone()));
-        let digest = Digest::of(place.unwrap_or_default().as_os_str().as_encoded_bytes()).to_string();
+        Journal::path_for(installs, harness, scope, place.unwrap_or(Path::new("")))
+    }
+
+    /// The path of the journal of a harness in this project or this home.
+    pub(crate) fn path_for(installs: &Path, harness: &str, scope: Scope, place: &Path) -> PathBuf {
+        let scope = match scope {
+            Scope::Project => "project",
+            Scope::User => "user",
+        };
+        let place = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+        let digest = Digest::of(place.as_os_str().as_encoded_bytes()).to_string();
         installs.join(format!("{harness}-{scope}-{}.json", &digest[..16]))
     }
 

@@ -33,7 +33,8 @@ pub enum FindError {
 }
 
 pub(crate) async fn agents(core: &Core, inboxes: &Inboxes) -> Result<Vec<AgentSummary>, FindError> {
-    match agents_now(core, inboxes, summaries(core).await).await {
+    let now = async { agents_now(core, inboxes, summaries(core).await?).await };
+    match now.await {
         Ok(all) => {
             remember_roster(core, &all).await;
             Ok(all)
@@ -52,16 +53,16 @@ pub(crate) async fn agents_without_mail(core: &Core, inboxes: &Inboxes) -> Resul
     for one in &mut found {
         one.beside.mail = PrefetchedMail::Nothing;
     }
-    agents_now(core, inboxes, Ok(found)).await
+    agents_now(core, inboxes, found).await
 }
 
 async fn agents_now(
     core: &Core,
     inboxes: &Inboxes,
-    found: Result<Vec<PrefetchedAgent>, StoreError>,
+    found: Vec<PrefetchedAgent>,
 ) -> Result<Vec<AgentSummary>, FindError> {
     let mut all = Vec::new();
-    let mut looks = pin!(of_each(core, found?, |PrefetchedAgent { name, agent, beside }| async move {
+    let mut looks = pin!(of_each(core, found, |PrefetchedAgent { name, agent, beside }| async move {
         match agent {
             Ok(agent) => (name, presence::seen_beside(core, inboxes, agent, &beside).await),
             Err(error) => (name, Err(error)),

@@ -213,7 +213,7 @@ async fn what_no_route_takes_is_undeliverable_until_it_is_fetched() {
 
 /// Hooks of this session carry mail, so what no route takes comes with its user's next prompt.
 #[tokio::test(start_paused = true)]
-async fn what_no_route_takes_awaits_the_next_prompt_where_hooks_carry_mail() {
+async fn what_no_route_takes_waits_for_the_next_prompt_where_hooks_carry_mail() {
     for routes in [vec![route("queue", Carries::Notification, DeliveryStatus::Notified, 1_000)], Vec::new()] {
         let world = World::new();
         let refused = if routes.is_empty() { "" } else { ", refused by queue" };
@@ -297,7 +297,7 @@ impl crate::ports::harness::Harnesses for NoHarness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn mail_that_awaits_several_sessions_keeps_nobody_busy() {
+async fn mail_that_waits_for_several_sessions_keeps_nobody_busy() {
     // Passes of several sessions overlap; that one was skipped must not begin the others again, for ever.
     let (world, stop) = delivering(vec![route("turn", Carries::Notification, DeliveryStatus::Notified, 1_000)]).await;
     for (connection, session, agent) in [("c2", "s2", "bob"), ("c3", "s3", "carol")] {

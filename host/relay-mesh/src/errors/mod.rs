@@ -71,6 +71,12 @@ impl CommandError {
         self.0.hint()
     }
 
+    /// It, its causes and its hint, on one line.
+    pub(crate) fn in_one_line(&self) -> String {
+        let hint = self.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+        format!("{}{hint}", ::mesh::reasons(self))
+    }
+
     /// Whether the reader of our output went away, which is no error.
     pub(crate) fn is_reader_gone(&self) -> bool {
         let error: &(dyn Error + 'static) = &*self.0;

@@ -23,10 +23,7 @@ const FOUND: usize = 200;
 pub(super) async fn carry_out(context: &Context, open: &Open, effect: Effect) -> News {
     match perform(context, open, effect).await {
         Ok(news) => news,
-        Err(error) => {
-            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            News::Failed(format!("{}{hint}", mesh::reasons(&error)))
-        }
+        Err(error) => News::Failed(error.in_one_line()),
     }
 }
 

@@ -7,6 +7,7 @@ use adapters::SetUp;
 use mesh::ports::harness::Scope;
 
 use crate::commands::wake;
+use crate::compose::settings_folder;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
@@ -100,8 +101,7 @@ impl Work<'_> {
 
     fn ended(&mut self, outcome: Result<Exit, CommandError>, what: &str) {
         let exit = outcome.unwrap_or_else(|error| {
-            let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
-            self.context.printer.warn(&format!("{what}: {}{hint}", mesh::reasons(&error)));
+            self.context.printer.warn(&format!("{what}: {}", error.in_one_line()));
             error.exit()
         });
         if self.worst == Exit::Success {
@@ -119,10 +119,7 @@ fn what_is_left(context: &Context) -> String {
     let home = context.environment.home();
     let shown = |path: &Path| shown_path(path, home.as_deref());
     let mut left = vec![format!("your mail and all else in {}", shown(&context.settings.dir.value))];
-    if let Some(settings) =
-        context.environment.xdg("XDG_CONFIG_HOME", ".config").map(|folder| folder.join("relay-mesh"))
-        && settings.is_dir()
-    {
+    if let Some(settings) = settings_folder(context).filter(|folder| folder.is_dir()) {
         left.push(format!("your settings in {}", shown(&settings)));
     }
     if let Some(cache) = context.environment.xdg("XDG_CACHE_HOME", ".cache").map(|folder| folder.join("relay-mesh"))
