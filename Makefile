@@ -17,7 +17,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test seen_tables --run-ignored only
 
-.PHONY: run release release-Linux test build-tests clients run-faults lint check-macos bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools dist setup toolchain fresh-machine
+.PHONY: run release release-Linux test build-tests clients run-faults lint check-macos bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools demo-recording pictures dist setup toolchain fresh-machine
 
 # Starts the server on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -122,6 +122,14 @@ demo-claude-calls-codex: setup
 # Claude Code asks Codex by the tool `codex`, and Codex asks Claude Code by `ask_agent`.
 demo-codex-tools: setup
 	cargo nextest run --locked --workspace --test codex_tools --no-capture f1_claude_asks_codex_and_codex_asks_claude
+
+# Two real clients that talk, recorded from their terminals beside `relay-mesh ui`: writes docs/pictures/two-agents.svg.
+demo-recording: setup
+	cargo nextest run --locked --workspace --test pictures --run-ignored only --no-capture a_recording
+
+# The other pictures of the docs.
+pictures: setup
+	RELAY_PICTURES_WRITE=1 cargo nextest run --locked --workspace --test pictures --run-ignored all -E 'not test(a_recording)'
 
 # What the tests need and this machine does not have.
 setup: toolchain

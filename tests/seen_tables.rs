@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use test_support::{OBSERVATIONS, RUNNERS};
+use test_support::{OBSERVATIONS, RUNNERS, variable};
 
 /// Set by `make clients`: write the tables instead of comparing them.
 const WRITE: &str = "RELAY_WAKE_TABLE_WRITE";
@@ -323,9 +323,4 @@ fn file(path: &str) -> PathBuf {
 
 fn read(path: &str) -> String {
     std::fs::read_to_string(file(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "make says by variables what a run is for")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }

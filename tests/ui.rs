@@ -97,7 +97,7 @@ fn a_person_finds_who_waits_answers_it_finds_a_conversation_by_a_word_exports_it
     assert!(written.contains("The staging database has moved") && written.contains("Where is it now?"), "{written}");
 
     terminal.press("c");
-    terminal.wait_for("To bob:");
+    terminal.wait_for("Reply to bob:");
     terminal.type_line("Thank you, says your user");
     terminal.wait_for("sent to bob");
     terminal.wait_for("shell  ");

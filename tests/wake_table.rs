@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
-use test_support::{Ability, OBSERVATIONS};
+use test_support::{Ability, OBSERVATIONS, variable};
 
 /// Set by `make clients`: write the table instead of comparing it.
 const WRITE: &str = "RELAY_WAKE_TABLE_WRITE";
@@ -197,9 +197,4 @@ fn root() -> PathBuf {
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-#[expect(clippy::disallowed_methods, reason = "make says by variables what a run is for")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }

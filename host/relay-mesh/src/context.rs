@@ -21,6 +21,16 @@ pub(crate) struct Context {
     pub(crate) workdir: PathBuf,
     /// Whether a flag names the store.
     pub(crate) speaks_of_store: bool,
+    pub(crate) seat: Seat,
+}
+
+/// Where somebody sits who asks for something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Seat {
+    /// In front of this process: who it is follows from the processes above it and from its environment.
+    ThisProcess,
+    /// In front of a page that the user has signed in. What is above the server says nothing of them.
+    Page,
 }
 
 impl Context {
@@ -36,13 +46,14 @@ impl Context {
 
     /// The same context in another folder. The settings stay.
     pub(crate) fn at(&self, workdir: PathBuf) -> Context {
-        let Context { settings, environment, printer, workdir: _, speaks_of_store } = self;
+        let Context { settings, environment, printer, workdir: _, speaks_of_store, seat } = self;
         Context {
             settings: settings.clone(),
             environment: environment.clone(),
             printer: *printer,
             workdir,
             speaks_of_store: *speaks_of_store,
+            seat: *seat,
         }
     }
 
@@ -60,9 +71,18 @@ impl Context {
         other
     }
 
+    /// The same context for what the user asks for on a page.
+    pub(crate) fn on_a_page(&self) -> Context {
+        Context { seat: Seat::Page, ..self.as_the_user() }
+    }
+
     /// The evidence of who calls: this process's folder and environment.
     pub(crate) fn caller(&self) -> Caller {
-        Caller::of_command_line(self.environment.pairs(), Some(self.workdir.display().to_string()))
+        let environment = match self.seat {
+            Seat::ThisProcess => self.environment.pairs(),
+            Seat::Page => Vec::new(),
+        };
+        Caller::of_command_line(environment, Some(self.workdir.display().to_string()))
     }
 
     /// This command line as a call, on behalf of the agent it names, if any.

@@ -54,7 +54,7 @@ use crate::cli::{Cli, Command};
 use crate::command::Threads;
 use crate::commands::hook;
 use crate::config::Settings;
-use crate::context::Context;
+use crate::context::{Context, Seat};
 use crate::environment::Environment;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
@@ -115,7 +115,8 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
     let speaks_of_store = cli.common.store.is_some();
     let cleans_up = cli.command.may_start_cleanup();
     let resumes_agents = cli.command.resumes_agents();
-    let context = Context { settings, environment, printer, workdir, speaks_of_store };
+    let seat = Seat::ThisProcess;
+    let context = Context { settings, environment, printer, workdir, speaks_of_store, seat };
     let mut builder = match cli.command.threads() {
         Threads::One => Builder::new_current_thread(),
         Threads::Many => Builder::new_multi_thread(),

@@ -9,7 +9,7 @@ use view::live::{AgentLine, Edit, Live, Pane, Press, Tab};
 use crate::draw::Screen;
 
 /// The keys and what they do, as the help shows them.
-pub(crate) const KEYS: [(&str, &str); 18] = [
+pub(crate) const KEYS: [(&str, &str); 19] = [
     ("j k ↑ ↓", "move"),
     ("g G", "first, last"),
     ("PgUp PgDn", "a page up, down"),
@@ -24,6 +24,7 @@ pub(crate) const KEYS: [(&str, &str); 18] = [
     ("w", "wake the agent"),
     ("p", "pause the agent, or let it go on"),
     ("e", "write the conversation into a file"),
+    ("o", "show it on the server's page, in your browser"),
     ("mouse", "click chooses, a second click opens, the wheel moves"),
     ("Alt-Enter", "a line break, while you type"),
     ("?", "these keys"),
@@ -84,6 +85,7 @@ fn command(key: &KeyEvent, page: isize) -> Option<Press> {
         KeyCode::Char('w') => Press::Wake,
         KeyCode::Char('p') => Press::Pause,
         KeyCode::Char('e') => Press::Export,
+        KeyCode::Char('o') => Press::Browse,
         KeyCode::Char('?') => Press::Help,
         KeyCode::Char('q') => Press::Quit,
         _ => return None,

@@ -7,7 +7,7 @@ use ratatui::crossterm::event::{Event, KeyModifiers, MouseButton, MouseEvent, Mo
 use ui::{Palette, Screen, draw, presses};
 use unicode_width::UnicodeWidthStr as _;
 use view::PresenceView;
-use view::live::testing::{agent, live, message, overview, summary, thread};
+use view::live::testing::{agent, live, message, overview, read, summary, thread};
 use view::live::{Live, News, Pane, Press, Tab};
 
 /// A terminal with what is drawn into it.
@@ -41,7 +41,7 @@ fn in_thread() -> Live {
     let mut live = live();
     live.press(Press::ShowTab(Tab::Threads));
     live.press(Press::Enter);
-    live.take(News::Thread(Box::new(thread())));
+    live.take(read(thread()));
     live.press(Press::Move(-1));
     live
 }
@@ -142,7 +142,7 @@ fn no_text_of_a_peer_steers_the_terminal() {
     live.press(Press::Enter);
     let mut evil = thread();
     evil.messages[2].message = message("01C", "alice", "carol", "evil", &EVIL.repeat(2_000), 3);
-    live.take(News::Thread(Box::new(evil)));
+    live.take(News::Thread("evil".to_owned(), Box::new(evil)));
     check(&mut live, "a message");
 }
 
@@ -188,7 +188,7 @@ fn a_long_message_is_scrolled_to_its_end_and_no_further() {
     let mut live = in_thread();
     let mut long = thread();
     long.messages[1].message.body = (0..200).map(|line| format!("line {line}\n")).collect();
-    live.take(News::Thread(Box::new(long)));
+    live.take(read(long));
     live.press(Press::Focus(Pane::Detail));
     let mut shown = Shown::of(120, 20);
     assert!(!shown.draw(&mut live).contains("line 199"));

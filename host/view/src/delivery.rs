@@ -6,7 +6,7 @@ use mesh::{Sent, SentTo, WaitsFor};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{PresenceView, Timestamp};
+use crate::{MessageView, PresenceView, Timestamp};
 
 // A delivery status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -160,6 +160,12 @@ impl RecipientView {
             undeliverable: None,
             refused: Vec::new(),
         }
+    }
+
+    /// A recipient for whom a message has just been stored.
+    pub fn just_stored(to: String, message: &MessageView) -> RecipientView {
+        let step = StepView { status: StatusView::Stored, at: message.at, route: None, evidence: None };
+        RecipientView::with_history(to, vec![step])
     }
 }
 

@@ -55,7 +55,7 @@ pub use observations::{Ability, OBSERVATIONS, drive_observed, observed, run_obse
 pub use official::{Official, Reach, Sdk};
 pub use opencode::{OpenCode, Served};
 pub use place::Place;
-pub use programs::{Outcome, Program, Running, search_path};
+pub use programs::{Outcome, Program, Running, search_path, variable};
 pub use rpc::{ToolAnswer, handshake, tool_answer};
 pub use run_scene::{RUNNERS, RunScene, says};
 pub use stage::{BINARY, Stage};

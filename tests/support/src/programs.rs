@@ -177,3 +177,9 @@ impl Drop for Running {
 pub fn search_path() -> std::ffi::OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into())
 }
+
+/// What make says by a variable of what a run is for.
+#[expect(clippy::disallowed_methods, reason = "make says by variables what a run is for")]
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}

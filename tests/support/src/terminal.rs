@@ -51,6 +51,11 @@ impl Terminal {
         self.tmux().args(["capture-pane", "-p"]).run().stdout
     }
 
+    /// The same with its colours, as escape sequences.
+    pub fn painted(&self) -> String {
+        self.tmux().args(["capture-pane", "-p", "-e"]).run().stdout
+    }
+
     /// Waits until the screen shows a text.
     pub fn wait_for(&self, text: &str) {
         let look = || self.screen().contains(text).then_some(());

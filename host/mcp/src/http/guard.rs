@@ -59,13 +59,23 @@ impl Guard {
 
     /// Whether the Host and Origin headers are allowed.
     pub(super) fn comes_from_here(&self, headers: &HeaderMap) -> Result<(), Rejection> {
+        let knows = |origin: &HeaderValue| self.knows(origin);
+        self.comes_from(headers, knows)
+    }
+
+    /// The same, and if a page asks, it is one of this server's own.
+    pub(super) fn comes_from_own_page(&self, headers: &HeaderMap) -> Result<(), Rejection> {
+        self.comes_from(headers, |_| false)
+    }
+
+    fn comes_from(&self, headers: &HeaderMap, knows: impl FnOnce(&HeaderValue) -> bool) -> Result<(), Rejection> {
         let host = headers.get(header::HOST).ok_or(Rejection::NoHost)?;
         let called = readable(host);
         if !called.parse::<Authority>().is_ok_and(|authority| self.is_ours(authority.host())) {
             return Err(Rejection::Host(called));
         }
         match headers.get(header::ORIGIN) {
-            Some(origin) if !is_own(origin, host) && !self.knows(origin) => Err(Rejection::Origin(readable(origin))),
+            Some(origin) if !is_own(origin, host) && !knows(origin) => Err(Rejection::Origin(readable(origin))),
             Some(_) | None => Ok(()),
         }
     }
@@ -208,6 +218,20 @@ mod tests {
         }
         let rebound = Err(Rejection::Host("evil.example:7423".to_owned()));
         check(&settings, "host: evil.example:7423; origin: http://evil.example:7423", rebound);
+    }
+
+    #[test]
+    fn a_page_that_may_call_is_not_the_servers_own() {
+        let origins = vec!["http://localhost:6274".to_owned()];
+        let guard = Guard::new(&HttpSettings { origins, ..HttpSettings::default() });
+        let headers = |origin: &'static str| {
+            let host = (header::HOST, HeaderValue::from_static("localhost:7423"));
+            HeaderMap::from_iter([host, (header::ORIGIN, HeaderValue::from_static(origin))])
+        };
+        let allowed = headers("http://localhost:6274");
+        assert_eq!(guard.comes_from_here(&allowed), Ok(()));
+        assert_eq!(guard.comes_from_own_page(&allowed), Err(Rejection::Origin("http://localhost:6274".to_owned())));
+        assert_eq!(guard.comes_from_own_page(&headers("http://localhost:7423")), Ok(()));
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub struct Listener {
     listener: TcpListener,
     address: SocketAddr,
     settings: HttpSettings,
+    pages: Router,
 }
 
 /// Why serving ended before it was stopped.
@@ -71,7 +72,14 @@ impl Listener {
         let address = settings.listen;
         let listener = TcpListener::bind(address).await.map_err(|source| BindError::of(address, source))?;
         let address = listener.local_addr().map_err(|source| BindError::of(address, source))?;
-        Ok(Listener { listener, address, settings })
+        Ok(Listener { listener, address, settings, pages: Router::new() })
+    }
+
+    /// Answers further paths, for browsers. A request gets there only if it names this server as its host, and if it comes
+    /// from a page, from one of this server; who asks is for `pages` to find out.
+    #[must_use]
+    pub fn with_pages(self, pages: Router) -> Listener {
+        Listener { pages, ..self }
     }
 
     /// The bound address; if port 0 was asked for, with the port that the system chose.
@@ -88,7 +96,7 @@ impl Listener {
     pub async fn serve(self, service: impl Into<Service>, stop: CancellationToken) -> Result<(), ServeError> {
         let service = service.into();
         let leases = LeaseTracker::new(Arc::clone(&service.mesh));
-        let router = router(service, &leases, &self.settings, stop.child_token());
+        let router = router(service, &leases, &self.settings, self.pages, stop.child_token());
         let listener = FlushingListener::new(self.listener, leases.clone(), self.settings.timeout);
         let asked = stop.clone();
         let serving = axum::serve(listener, router.into_make_service_with_connect_info::<HttpConnection>())
@@ -121,7 +129,13 @@ struct AppState {
     identity: Option<Arc<str>>,
 }
 
-fn router(served: Service, leases: &LeaseTracker, settings: &HttpSettings, stop: CancellationToken) -> Router {
+fn router(
+    served: Service,
+    leases: &LeaseTracker,
+    settings: &HttpSettings,
+    pages: Router,
+    stop: CancellationToken,
+) -> Router {
     let mesh = Arc::clone(&served.mesh);
     let server = Server::new(served, leases.clone(), server::origin_of_http(), settings.profile);
     let sessions = Arc::new(Sessions::new(mesh, leases.clone(), settings.idle, settings.most_sessions));
@@ -147,8 +161,9 @@ fn router(served: Service, leases: &LeaseTracker, settings: &HttpSettings, stop:
         .route("/healthz", get(healthz))
         .route("/identity/{nonce}", get(prove_identity))
         .fallback(elsewhere)
+        .with_state(state.clone())
+        .merge(pages.layer(axum::middleware::from_fn_with_state(state, own_pages_only)))
         .layer(axum::middleware::from_fn(counted))
-        .with_state(state)
 }
 
 /// Tells the connection when a request's head has come, and when its response is over.
@@ -156,6 +171,14 @@ async fn counted(request: Request, next: Next) -> Response {
     let connection = request.extensions().get::<ConnectInfo<HttpConnection>>();
     let open = connection.map(|ConnectInfo(connection)| connection.begin());
     next.run(request).await.map(|body| Body::new(CountedBody::new(body, open)))
+}
+
+/// Lets through what this server's own page asks for. A page that the user allows to call may not act as the user.
+async fn own_pages_only(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    match state.guard.comes_from_own_page(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(rejection) => rejection.into_response(),
+    }
 }
 
 async fn mcp(State(state): State<AppState>, request: Request) -> Response {

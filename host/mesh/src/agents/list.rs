@@ -2,7 +2,7 @@
 
 use std::pin::pin;
 
-use futures::{Stream, StreamExt as _, stream};
+use futures::stream::{self, Buffered, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use store::{Child, ChildLeaf, Durability, Key, Leaf, Store, StoreError, Taker};
 
@@ -205,12 +205,15 @@ pub(crate) async fn load_agent(core: &Core, name: &AgentName) -> Result<Option<A
 
 /// Runs `ask` for each agent, several concurrently if each is a round trip to the servers. Yields the answers in the
 /// order of `agents`; the rest is not asked if the caller drops the stream.
-pub(crate) fn of_each<T, F: Future, A: Fn(T) -> F>(
+pub(crate) fn of_each<T, F: Future>(
     core: &Core,
     agents: Vec<T>,
-    ask: A,
-) -> impl Stream<Item = F::Output> + use<T, F, A> {
-    stream::iter(agents.into_iter().map(ask)).buffered(core.topology.lookups_at_once())
+    ask: impl Fn(T) -> F,
+) -> Buffered<stream::Iter<std::vec::IntoIter<F>>> {
+    // Nothing is begun by this. A closure that takes a reference must not be kept across an await: a future with one in it
+    // could not move between threads.
+    let asked: Vec<F> = agents.into_iter().map(ask).collect();
+    stream::iter(asked).buffered(core.topology.lookups_at_once())
 }
 
 pub(crate) struct PrefetchedAgent {

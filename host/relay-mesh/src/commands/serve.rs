@@ -27,6 +27,7 @@ use crate::server::{ServerError, ServerRecord, token};
 use crate::signals::Stop;
 use crate::tool_threads::flags::ThreadFlags;
 use crate::tool_threads::{Resume, ToolThreads};
+use crate::watching::page;
 
 /// How the server listens; `serve` and `up` take the same.
 #[derive(clap::Args, Clone, Debug)]
@@ -135,7 +136,8 @@ impl CommandSpec for Args {
 }
 
 const NEXT_STEPS: &str = "next: `relay-mesh harnesses` shows what is here, `relay-mesh install claude-code` sets one up,\n\
-    and in another shell `relay-mesh register alice` joins from the command line";
+    in another shell `relay-mesh register alice` joins from the command line,\n\
+    and `relay-mesh ui --web` shows all of it in a browser";
 
 /// Serves and delivers until a signal stops it.
 async fn serve(
@@ -161,7 +163,8 @@ async fn serve(
         spawns: Some(Arc::new(ClientAgents::new(context, Arc::clone(open)))),
         threads: Some(Arc::new(threads.clone())),
     };
-    let serving = listener.serve(service, stop.clone());
+    let (pages, reading) = page::begin(context, open, stop.clone());
+    let serving = listener.with_pages(pages.router()).serve(service, stop.clone());
     tokio::pin!(serving);
     tokio::pin!(driving);
     let outcome = tokio::select! {
@@ -176,6 +179,9 @@ async fn serve(
     runs.finish().await;
     threads.finish().await;
     hooks.finish().await;
+    if let Err(error) = reading.await {
+        tracing::error!(%error, "reading for pages ended badly");
+    }
     // What it has not deleted yet is for the next run.
     cleaning.abort();
     if let Err(error) = delivering.await {

@@ -9,7 +9,7 @@ use mesh::{IdentifyError, MailReader};
 
 use super::{MARK, Runs};
 use crate::compose::Open;
-use crate::context::Context;
+use crate::context::{Context, Seat};
 use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
 use crate::process_info;
@@ -47,8 +47,11 @@ pub(crate) fn of_client(context: &Context, open: &Open, runs: &Runs, caller: &Pr
     Evidence { asker: Asker::Session { harness, agent: caller.agent().cloned() }, parent }
 }
 
-/// Works out who asks on this command line. Nothing that was typed counts.
+/// Works out who asks on this command line, or on a page. Nothing that was typed counts.
 pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Result<Evidence, CommandError> {
+    if context.seat == Seat::Page {
+        return Ok(Evidence { asker: Asker::User, parent: None });
+    }
     let principal = open.mesh.identify(&context.call(None)).await?;
     let above: Vec<u32> = processes::ancestors().iter().map(|process| process.pid).collect();
     let parent = parent(context.environment.get(MARK), open, runs, principal.agent(), &above);
@@ -70,8 +73,12 @@ pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Res
 /// one. What only the user may do begins with this.
 pub(crate) async fn only_the_user(context: &Context, open: &Open, what: &'static str) -> Result<(), CommandError> {
     let evidence = evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
-    // The mark of a run that is over is still no user's terminal.
-    if evidence.is_user() && context.environment.get(MARK).is_none() { Ok(()) } else { Err(AnAgents(what).into()) }
+    if evidence.is_user() && !is_marked(context) { Ok(()) } else { Err(AnAgents(what).into()) }
+}
+
+/// Whether this process has the mark of a run. That of a run that is over is still no user's terminal.
+fn is_marked(context: &Context) -> bool {
+    context.seat == Seat::ThisProcess && context.environment.get(MARK).is_some()
 }
 
 /// Who looks at mail on this command line: the agent that it acts as, else the one that it is below of, else the user. An
@@ -102,7 +109,7 @@ pub(crate) async fn mail_reader(
 /// The same by evidence alone: nothing that was typed or set counts.
 async fn evident_reader(context: &Context, open: &Open) -> Result<MailReader, CommandError> {
     let evidence = evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
-    let is_user = evidence.is_user() && context.environment.get(MARK).is_none();
+    let is_user = evidence.is_user() && !is_marked(context);
     let of_session = match evidence.asker {
         Asker::Session { agent, .. } => agent,
         Asker::User => None,

@@ -20,6 +20,7 @@ pub(crate) mod harness_servers;
 pub(crate) mod mail;
 pub(crate) mod migration;
 pub(crate) mod nats_auth;
+pub(crate) mod page;
 pub(crate) mod receipts;
 pub(crate) mod reservations;
 pub(crate) mod reviews;

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use mesh::messages::Draft;
 use mesh::{MailReader, Search, Sent};
-use view::live::{Effect, News};
+use view::live::{Compose, Effect, News};
 use view::{SearchHitView, ThreadView, counted};
 
+use super::browser;
 use crate::commands::asks::answer;
 use crate::commands::export::{self, Form};
 use crate::commands::wake;
@@ -39,10 +40,14 @@ async fn perform(context: &Context, open: &Open, effect: Effect) -> Result<News,
             let hits = found.hits.iter().map(|hit| SearchHitView::of(hit, &search.words)).collect();
             News::Found(words, hits, found.found)
         }
-        Effect::Send { to, body, thread } => {
+        Effect::Send { compose: Compose { to, thread, reply_to }, body } => {
             permission::only_the_user(context, open, "write").await?;
             let caller = context.principal(open, None).await?;
-            let sent = open.mesh.send(&caller, &to, Draft { body, thread, ..Draft::default() }).await?;
+            let reply_to = match reply_to {
+                Some(id) => Some(open.mesh.id_of(&caller, &id).await?),
+                None => None,
+            };
+            let sent = open.mesh.send(&caller, &to, Draft { body, thread, reply_to, ..Draft::default() }).await?;
             News::Done(sent_sentence(&sent))
         }
         Effect::Answer { ask, words } => {
@@ -80,6 +85,16 @@ async fn perform(context: &Context, open: &Open, effect: Effect) -> Result<News,
             let view = ThreadView::from(&found);
             export::write(&view, form_of(&path), &path)?;
             News::Done(format!("{} are in {}", counted(view.messages.len(), "message"), path.display()))
+        }
+        Effect::Browse(place) => {
+            permission::only_the_user(context, open, "open the page").await?;
+            let address = browser::address(context, open, &place)?;
+            match browser::open_it(&address, &context.environment) {
+                true => News::Done(format!("{place} is open in your browser")),
+                false => {
+                    News::Failed("no browser can be opened here: `relay-mesh ui --web` prints an address".to_owned())
+                }
+            }
         }
         // These are not effects on the mesh: `watching` takes them before.
         Effect::Open(_) | Effect::Close | Effect::Quit => News::Done(String::new()),

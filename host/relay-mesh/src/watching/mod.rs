@@ -1,10 +1,14 @@
-//! `relay-mesh ui` between the mesh and the terminal: reads the mesh for the view, and does what its user asks for.
+//! Between the mesh and who watches it, `relay-mesh ui` in a terminal and the page of the server: reads the mesh for them,
+//! and does what their user asks for.
 //!
-//! The crate `ui` has threads of its own for the terminal, so that nothing here keeps it from drawing.
+//! The crate `ui` has threads of its own for the terminal, so that nothing here keeps it from drawing. The crate `web` has
+//! the page.
 
+pub(crate) mod browser;
 mod effects;
 mod overview;
 mod pace;
+pub(crate) mod page;
 mod reading;
 
 use std::io::{self, IsTerminal as _};
@@ -56,7 +60,9 @@ pub(crate) async fn watch(context: &Context) -> Result<Exit, CommandError> {
     let view = view.map_err(StreamError::Output)?;
     let news = view.news();
     let (ask, requests) = unbounded_channel();
-    let mut reading = pin!(Reader::of(context, &open, news.clone()).read(requests));
+    let teller = news.clone();
+    let reader = Reader::of(context, &open, Box::new(move |news| teller.tell(news)));
+    let mut reading = pin!(reader.read(requests));
     let mut working = FuturesUnordered::new();
     loop {
         tokio::select! {
@@ -66,11 +72,14 @@ pub(crate) async fn watch(context: &Context) -> Result<Exit, CommandError> {
             }
             effect = effects.recv() => match effect {
                 None => return over(view, &mut effects).await,
-                Some(Effect::Open(thread)) => drop(ask.send(Request::Open(thread))),
-                Some(Effect::Close) => drop(ask.send(Request::Close)),
+                Some(Effect::Open(thread)) => drop(ask.send(Request::Show(vec![thread]))),
+                Some(Effect::Close) => drop(ask.send(Request::Show(Vec::new()))),
                 Some(effect) => working.push(effects::carry_out(context, &open, effect)),
             },
-            Some(outcome) = working.next(), if !working.is_empty() => news.tell(outcome),
+            Some(outcome) = working.next(), if !working.is_empty() => {
+                drop(ask.send(Request::Again));
+                news.tell(outcome);
+            }
             never = &mut reading => match never {},
         }
     }

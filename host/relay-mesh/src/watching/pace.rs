@@ -8,6 +8,8 @@ use tokio::time::Instant;
 const LEAST: Duration = Duration::from_millis(250);
 /// The time between two reads is so many times what one takes: reading costs at most one part in so many of a core.
 const SHARE: u32 = 60;
+/// What nobody corrects for longer than this is no live view, whatever it costs.
+const MOST: Duration = Duration::from_secs(10);
 
 /// When something is read again.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +52,7 @@ impl Pace {
 
     /// It was read.
     pub(super) fn end(&mut self, began: Instant, now: Instant) {
-        self.next = now + (now.duration_since(began) * SHARE).max(LEAST);
+        self.next = now + (now.duration_since(began) * SHARE).clamp(LEAST, MOST);
     }
 }
 
@@ -74,6 +76,10 @@ mod tests {
         pace.end(at(610), at(611));
         pace.mark();
         assert_eq!(pace.due(), Some(at(861)));
+        pace.begin();
+        pace.end(at(1_000), at(2_000));
+        pace.mark();
+        assert_eq!(pace.due(), Some(at(12_000)), "a large mesh is never ten seconds behind");
         pace.hurry(at(620));
         assert!(pace.is_due(at(620)), "what somebody waits for is read now");
     }

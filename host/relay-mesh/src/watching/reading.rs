@@ -1,8 +1,9 @@
-//! Reads the mesh for the view: all of it once, and then what has changed.
+//! Reads the mesh for views: all of it once, and then what has changed.
 //!
 //! It follows the same watches as `status --follow` and `events`. While nothing happens and no agent is here that could
 //! fall silent, it waits without a timer.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -12,7 +13,6 @@ use mesh::{Event, MailReader, ThreadFilter};
 use store::Position;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant as Moment, sleep, sleep_until};
-use ui::NewsSender;
 use view::live::{LogRow, News, RunRow};
 use view::{AgentDetail, MessageView, PresenceView, ThreadSummaryView, ThreadView};
 
@@ -34,50 +34,61 @@ const THREADS: usize = 5_000;
 /// So many messages of the open conversation are shown.
 const MESSAGES: usize = 500;
 /// Bytes of the event log that are read at a time.
-const STRETCH: usize = 256 * 1024;
+pub(super) const STRETCH: usize = 256 * 1024;
 
-/// What the view wants to have read.
+/// Whoever shows what was read.
+pub(super) type Viewer<'a> = Box<dyn Fn(News) + Send + Sync + 'a>;
+
+/// What a view wants of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// A conversation, and again whenever it has changed.
-    Open(String),
-    /// No conversation any more.
-    Close,
+    /// These conversations, and each again whenever it has changed; no others any more.
+    Show(Vec<String>),
+    /// Everything again now: its user has changed something.
+    Again,
 }
 
-/// What reads the mesh for the view.
+/// A conversation that is looked at, by the name that it was opened by.
+struct Conversation {
+    name: String,
+    /// Whether it was not read yet: whoever opened it waits.
+    is_new: bool,
+}
+
+/// What reads the mesh for views.
 pub(super) struct Reader<'a> {
     context: &'a Context,
     open: &'a Open,
-    view: NewsSender,
+    view: Viewer<'a>,
     /// The next event; none before the log was read.
     next: Option<Position>,
-    /// The open conversation.
-    thread: Option<String>,
+    /// What is looked at: each is read, and again whenever it has changed.
+    conversations: Vec<Conversation>,
     runs: Vec<RunRow>,
     /// Whether an agent is here that could fall silent.
     agents_are_here: bool,
     overview: Pace,
     threads: Pace,
-    conversation: Pace,
+    /// Of all conversations that are looked at: many cost no more of a core than one.
+    looked_at: Pace,
     /// Whether a run has begun or ended since they were read.
     runs_changed: bool,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn of(context: &'a Context, open: &'a Open, view: NewsSender) -> Reader<'a> {
+    pub(super) fn of(context: &'a Context, open: &'a Open, view: Viewer<'a>) -> Reader<'a> {
         let unread = Pace::unread(Moment::now());
         Reader {
             context,
             open,
             view,
             next: None,
-            thread: None,
+            conversations: Vec::new(),
             runs: Vec::new(),
             agents_are_here: false,
             overview: unread,
             threads: unread,
-            conversation: unread,
+            looked_at: unread,
             runs_changed: true,
         }
     }
@@ -92,16 +103,18 @@ impl<'a> Reader<'a> {
             }
             self.tell(News::Lost(mesh::reasons(&error)));
             sleep(RETRY).await;
-            let now = Moment::now();
-            [&mut self.overview, &mut self.threads, &mut self.conversation]
-                .into_iter()
-                .for_each(|pace| pace.hurry(now));
+            self.hurry();
         }
+    }
+
+    fn hurry(&mut self) {
+        let now = Moment::now();
+        [&mut self.overview, &mut self.threads, &mut self.looked_at].into_iter().for_each(|pace| pace.hurry(now));
     }
 
     fn tell(&self, news: News) {
         // That a view is over is noticed by its effects.
-        self.view.tell(news);
+        (self.view)(news);
     }
 
     async fn follow(&mut self, requests: &mut UnboundedReceiver<Request>) -> Result<Infallible, CommandError> {
@@ -112,12 +125,14 @@ impl<'a> Reader<'a> {
         let mut log = mesh.watch_event_log().await?;
         loop {
             self.read_what_is_due().await?;
-            let due = [&self.overview, &self.threads, &self.conversation].into_iter().filter_map(Pace::due).min();
+            let looked_at = Some(&self.looked_at).filter(|_| !self.conversations.is_empty());
+            let paces = [&self.overview, &self.threads].into_iter().chain(looked_at);
+            let due = paces.filter_map(Pace::due).min();
             tokio::select! {
                 changed = state.changed() => {
                     changed?;
                     self.overview.mark();
-                    self.conversation.mark();
+                    self.looked_at.mark();
                 }
                 changed = asks.changed() => {
                     changed?;
@@ -127,21 +142,22 @@ impl<'a> Reader<'a> {
                     changed?;
                     self.read_log().await?;
                 }
-                request = requests.recv() => self.requested(request),
+                request = requests.recv() => match request {
+                    Some(Request::Show(names)) => self.show(names),
+                    Some(Request::Again) => self.hurry(),
+                    None => self.show(Vec::new()),
+                },
                 () = sleep_until(due.unwrap_or_else(Moment::now)), if due.is_some() => {}
                 () = sleep(LOOK), if self.agents_are_here => self.overview.mark(),
             }
         }
     }
 
-    fn requested(&mut self, request: Option<Request>) {
-        match request {
-            Some(Request::Open(thread)) => {
-                self.thread = Some(thread);
-                self.conversation.hurry(Moment::now());
-            }
-            Some(Request::Close) | None => self.thread = None,
-        }
+    /// Conversations that were not looked at before are read now.
+    fn show(&mut self, names: Vec<String>) {
+        let known: HashSet<String> = self.conversations.drain(..).map(|conversation| conversation.name).collect();
+        let conversation = |name: String| Conversation { is_new: !known.contains(&name), name };
+        self.conversations = names.into_iter().map(conversation).collect();
     }
 
     async fn read_what_is_due(&mut self) -> Result<(), CommandError> {
@@ -165,13 +181,17 @@ impl<'a> Reader<'a> {
             self.tell(News::Overview(Box::new(overview)));
         }
         // What the user waits for comes before what is only nice to know.
-        if let Some(thread) = self.thread.clone().filter(|_| self.conversation.is_due(Moment::now())) {
-            let began = Moment::now();
-            self.conversation.begin();
-            self.read_conversation(&thread).await?;
-            self.conversation.end(began, Moment::now());
-        } else if self.thread.is_none() {
-            self.conversation.begin();
+        let (began, all) = (Moment::now(), self.looked_at.is_due(Moment::now()));
+        if all {
+            self.looked_at.begin();
+        }
+        for at in 0..self.conversations.len() {
+            if all || std::mem::take(&mut self.conversations[at].is_new) {
+                self.read_conversation(&self.conversations[at].name).await?;
+            }
+        }
+        if all {
+            self.looked_at.end(began, Moment::now());
         }
         if self.threads.is_due(Moment::now()) {
             let began = Moment::now();
@@ -189,14 +209,13 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    async fn read_conversation(&mut self, thread: &str) -> Result<(), CommandError> {
-        match self.open.mesh.mail_thread(&MailReader::User, thread, MESSAGES).await {
-            Ok(found) => self.tell(News::Thread(Box::new(ThreadView::from(&found)))),
+    async fn read_conversation(&self, name: &str) -> Result<(), CommandError> {
+        match self.open.mesh.mail_thread(&MailReader::User, name, MESSAGES).await {
+            Ok(found) => self.tell(News::Thread(name.to_owned(), Box::new(ThreadView::from(&found)))),
             Err(error @ mesh::ThreadError::Store(_)) => return Err(error.into()),
             // It was deleted meanwhile.
             Err(error @ (mesh::ThreadError::Unknown(_) | mesh::ThreadError::Ambiguous(_))) => {
-                self.tell(News::Failed(mesh::reasons(&error)));
-                self.thread = None;
+                self.tell(News::NoThread(name.to_owned(), mesh::reasons(&error)));
             }
         }
         Ok(())
@@ -248,7 +267,7 @@ impl<'a> Reader<'a> {
             self.tell(News::Sent(Box::new(MessageView::from(&message)), recipients));
         }
         self.threads.mark();
-        self.conversation.mark();
+        self.looked_at.mark();
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::agents::AgentRow;
 use super::press::Effect;
 use super::rows::Tab;
 use super::state::{Live, Middle, Pane};
-use super::typing::{Prompt, Typing, file_name};
+use super::typing::{Compose, Prompt, Typing, file_name};
 use crate::AskDetail;
 
 /// What a person can do.
@@ -26,6 +26,8 @@ pub enum Action {
     Pause,
     /// Write a conversation into a file.
     Export,
+    /// Show it on the page, in a browser.
+    Browse,
 }
 
 /// What comes of an action that can be done.
@@ -43,9 +45,7 @@ impl Live {
     /// What comes of an action; the reason if it cannot be done.
     pub fn can(&self, action: Action) -> Result<Ready, String> {
         match action {
-            Action::Compose => {
-                self.recipients().map(|(to, thread)| Ready::Type(Typing::of(Prompt::Compose { to, thread }, "")))
-            }
+            Action::Compose => self.addressed().map(|compose| Ready::Type(Typing::of(Prompt::Compose(compose), ""))),
             Action::Answer => {
                 let ask = self.asked()?;
                 let prompt = Prompt::Answer { ask: ask.id.clone(), offers: ask.answers.join(", ") };
@@ -76,6 +76,24 @@ impl Live {
                 let typing = Typing::of(Prompt::Export { thread: thread.to_owned() }, &file_name(thread));
                 Ok(Ready::Type(typing))
             }
+            Action::Browse => Ok(Ready::Effect(Effect::Browse(self.place_at_hand()))),
+        }
+    }
+
+    /// The address on the page of what is chosen.
+    fn place_at_hand(&self) -> String {
+        if self.about == Pane::Agents {
+            let agent = self.chosen_agent().map(|agent| agent.name().to_owned());
+            return agent.map_or_else(|| "/ui/".to_owned(), |name| place("agents", &name));
+        }
+        match (self.middle(), self.thread_at_hand()) {
+            (Middle::Thread(_), Some(thread)) => match self.chosen_message() {
+                Some(one) => place("messages", &one.message.id),
+                None => place("threads", thread),
+            },
+            (_, Some(thread)) => place("threads", thread),
+            (Middle::List(Tab::Threads) | Middle::Found(_) | Middle::Thread(_), None) => "/ui/".to_owned(),
+            (Middle::List(tab), None) => format!("/ui/{}", tab.word()),
         }
     }
 
@@ -130,10 +148,11 @@ impl Live {
         }
     }
 
-    /// To whom a message would go, and in which conversation.
-    fn recipients(&self) -> Result<(Vec<String>, Option<String>), String> {
+    /// To whom a message would go, in which conversation, and in reply to what.
+    fn addressed(&self) -> Result<Compose, String> {
         if self.about == Pane::Agents {
-            return Ok((vec![self.agent_to("write to")?.name().to_owned()], None));
+            let to = vec![self.agent_to("write to")?.name().to_owned()];
+            return Ok(Compose { to, ..Compose::default() });
         }
         let shell = AgentName::shell();
         // What the user sent is from `shell`, which has no inbox.
@@ -141,9 +160,13 @@ impl Live {
             names.filter(|name| *name != shell.as_str()).map(str::to_owned).collect()
         };
         let thread = self.thread_at_hand();
+        let mut reply_to = None;
         let to = match self.middle() {
             Middle::Thread(_) => match self.chosen_message() {
-                Some(one) if one.message.from != shell.as_str() => vec![one.message.from.clone()],
+                Some(one) if one.message.from != shell.as_str() => {
+                    reply_to = Some(one.message.id.clone());
+                    vec![one.message.from.clone()]
+                }
                 Some(one) => addressed(&mut one.recipients.iter().map(|recipient| recipient.to.as_str())),
                 None => Vec::new(),
             },
@@ -160,12 +183,24 @@ impl Live {
         if to.is_empty() {
             return Err("choose an agent or a conversation first".to_owned());
         }
-        Ok((to, thread.map(str::to_owned)))
+        Ok(Compose { to, thread: thread.map(str::to_owned), reply_to })
     }
 }
 
+/// An address on the page. Whatever a name is made of, it is one part of the path.
+fn place(what: &str, name: &str) -> String {
+    let mut address = format!("/ui/{what}/");
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => address.push(char::from(byte)),
+            _ => address.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    address
+}
+
 /// The words that agree to a question; none if it has no such answer.
-fn yes(ask: &AskDetail) -> Option<String> {
+pub(super) fn yes(ask: &AskDetail) -> Option<String> {
     if ask.answers.iter().any(|answer| answer == "allow") {
         return Some("allow".to_owned());
     }
@@ -175,7 +210,7 @@ fn yes(ask: &AskDetail) -> Option<String> {
 }
 
 /// The words that refuse a question: a choice that says so, else what every question takes.
-fn no(ask: &AskDetail) -> Option<String> {
+pub(super) fn no(ask: &AskDetail) -> Option<String> {
     let choice = ask.choices.iter().find(|choice| choice.id.eq_ignore_ascii_case("no"));
     Some(choice.map_or_else(|| "refuse".to_owned(), |choice| choice.id.clone()))
 }

@@ -54,6 +54,7 @@ impl Live {
             Press::Wake => return self.act(Action::Wake),
             Press::Pause => return self.act(Action::Pause),
             Press::Export => return self.act(Action::Export),
+            Press::Browse => return self.act(Action::Browse),
             Press::Help => self.helps = true,
             Press::Quit => return vec![Effect::Quit],
             // Nothing is typed into.

@@ -1,6 +1,7 @@
 //! What is said of the chosen thing: a message with its delivery, an agent, a question, whatever else is chosen.
 
 use mesh::ports::machine::Instant;
+use serde::Serialize;
 
 use super::delivery::{Dot, time_line};
 use super::rows::Tab;
@@ -12,7 +13,8 @@ use crate::{AskDetail, MessageView, RecipientView, StatusView, Timestamp, ago, c
 const SHOWN: usize = 16 * 1024;
 
 /// What a line means, for its colour. Colour never carries meaning alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Tone {
     /// Nothing in particular.
     #[default]
@@ -165,7 +167,7 @@ impl Live {
         detail
     }
 
-    fn of_item(&self, tab: Tab, at: usize) -> Detail {
+    pub(super) fn of_item(&self, tab: Tab, at: usize) -> Detail {
         let (overview, now) = (&self.overview, self.now());
         match tab {
             Tab::Threads => {

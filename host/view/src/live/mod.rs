@@ -12,6 +12,7 @@ mod delivery;
 mod detail;
 mod line;
 mod news;
+mod page;
 mod press;
 mod rows;
 mod selection;
@@ -24,11 +25,12 @@ pub use delivery::{Dot, TimeLine, TimeStep, time_line};
 pub use detail::{Detail, DetailLine, Tone};
 pub use line::Line;
 pub use news::{LogRow, News, Overview, RunRow, StuckRow};
+pub use page::{PageAgents, PageDetail, PageHit, PageList, PageLog, PageMessage, PageThread};
 pub use press::{Edit, Effect, Press};
-pub use rows::{Column, Row, Tab};
+pub use rows::{Cell, Column, Row, Tab};
 pub use selection::Selection;
 pub use state::{Live, Middle, Note, OpenThread, Pane, SearchResult};
-pub use typing::{Prompt, Typing};
+pub use typing::{Compose, Prompt, Typing};
 
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -89,8 +89,10 @@ pub enum News {
     Overview(Box<Overview>),
     /// The conversations were read, that of the newest message first.
     Threads(Vec<ThreadSummaryView>),
-    /// The open conversation was read.
-    Thread(Box<ThreadView>),
+    /// A conversation was read, by the name that it was opened by.
+    Thread(String, Box<ThreadView>),
+    /// There is no such conversation, or no more, and why.
+    NoThread(String, String),
     /// A message was stored for these agents.
     Sent(Box<MessageView>, Vec<String>),
     /// A search has ended: its words, the best messages, and how many there are in all.

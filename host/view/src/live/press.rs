@@ -2,6 +2,7 @@
 
 use super::rows::Tab;
 use super::state::Pane;
+use super::typing::Compose;
 
 /// What a person does. A terminal makes these of keys, a page of clicks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub enum Press {
     Pause,
     /// Begins to write a conversation into a file.
     Export,
+    /// Shows what is chosen on the page, in a browser.
+    Browse,
     /// Shows all keys, or no more.
     Help,
     /// Ends the view.
@@ -84,12 +87,10 @@ pub enum Effect {
     Search(String),
     /// Send a message as the user.
     Send {
-        /// The agents.
-        to: Vec<String>,
+        /// Where it goes.
+        compose: Compose,
         /// The text.
         body: String,
-        /// The conversation that it belongs to, if it is in one.
-        thread: Option<String>,
     },
     /// Answer a question as the user.
     Answer {
@@ -111,6 +112,8 @@ pub enum Effect {
         /// The file; its ending says in which form.
         file: String,
     },
+    /// Show an address of the page in a browser.
+    Browse(String),
     /// End the view.
     Quit,
 }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use mesh::commands::CommandStatus;
+use mesh::ports::machine::Instant;
 
 use super::Dot;
-use super::news::RunRow;
+use super::news::{LogRow, RunRow};
 use super::state::Live;
 use crate::{CommandDetail, SearchHitView, ThreadMessageView, ago, span, visible_line};
 
@@ -86,19 +87,44 @@ const fn column(name: &'static str, width: usize, rank: u8) -> Column {
     Column { name, width, rank }
 }
 
-/// An item of a list. Its cells are harmless text on one line.
+/// What a list shows in one place. A time is told from the moment at which it is looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// Harmless text on one line.
+    Text(String),
+    /// How long ago that was.
+    Ago(Instant),
+    /// How long it is until then.
+    Left(Instant),
+    /// The same, where the column does not say that it is time that is left.
+    Until(Instant),
+}
+
+impl Cell {
+    /// What it says at a time.
+    pub fn text(&self, now: Instant) -> String {
+        match self {
+            Cell::Text(text) => text.clone(),
+            Cell::Ago(at) => ago(*at, now),
+            Cell::Left(at) => span(at.since(now)),
+            Cell::Until(at) => format!("{} left", span(at.since(now))),
+        }
+    }
+}
+
+/// An item of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
     /// One for each column of the list.
-    pub cells: Vec<String>,
+    pub cells: Vec<Cell>,
     /// The state in a word, for its colour.
     pub state: &'static str,
     /// A dot for each recipient, of a message alone.
     pub dots: Vec<Dot>,
 }
 
-fn cell(text: &str) -> String {
-    visible_line(text).into_owned()
+fn cell(text: &str) -> Cell {
+    Cell::Text(visible_line(text).into_owned())
 }
 
 /// A state that comes as a text, as one of the words that have a colour.
@@ -218,18 +244,18 @@ impl Live {
 
     /// An item of a list, as it is shown.
     pub fn row(&self, tab: Tab, at: usize) -> Row {
-        let (overview, now) = (&self.overview, self.now());
-        let plain = |cells: Vec<String>, state: &'static str| Row { cells, state, dots: Vec::new() };
+        let overview = &self.overview;
+        let plain = |cells: Vec<Cell>, state: &'static str| Row { cells, state, dots: Vec::new() };
         match tab {
             Tab::Threads => {
                 let thread = &self.threads[at];
-                let open = if thread.waiting > 0 { thread.waiting.to_string() } else { String::new() };
+                let open = Some(thread.waiting).filter(|waiting| *waiting > 0).map(|waiting| waiting.to_string());
                 let about = if thread.subject.is_empty() { &thread.thread } else { &thread.subject };
                 plain(
                     vec![
-                        ago(thread.last.0, now),
-                        thread.messages.to_string(),
-                        open,
+                        Cell::Ago(thread.last.0),
+                        cell(&thread.messages.to_string()),
+                        cell(&open.unwrap_or_default()),
                         cell(&thread.agents.join(", ")),
                         cell(about),
                     ],
@@ -239,40 +265,37 @@ impl Live {
             Tab::Asks => {
                 let ask = &overview.asks[at];
                 let who = ask.by.agent.as_deref().or(ask.by.harness.as_deref()).unwrap_or("a script");
-                plain(
-                    vec![cell(who), ask.kind.to_owned(), span(ask.until.0.since(now)), cell(&ask.what)],
-                    "needs-input",
-                )
+                plain(vec![cell(who), cell(ask.kind), Cell::Left(ask.until.0), cell(&ask.what)], "needs-input")
             }
             Tab::Reservations => {
                 let detail = &overview.reservations[at];
                 let one = &detail.reservation;
-                let left =
-                    if detail.status == "held" { span(one.expires.0.since(now)) } else { detail.status.to_owned() };
-                plain(vec![cell(&one.owner), one.mode.to_owned(), left, cell(&one.pattern)], known(detail.status))
+                let left = if detail.status == "held" { Cell::Left(one.expires.0) } else { cell(detail.status) };
+                plain(vec![cell(&one.owner), cell(one.mode), left, cell(&one.pattern)], known(detail.status))
             }
             Tab::Commands => {
                 let detail = &overview.commands[at];
                 let command = &detail.command;
                 let pair = format!("{} → {}", command.from, command.to);
                 plain(
-                    vec![cell(&pair), command.status.to_owned(), when(detail, self), cell(&command.line())],
+                    vec![cell(&pair), cell(command.status), when(detail), cell(&command.line())],
                     known(command.status),
                 )
             }
             Tab::Runs => {
                 let run: &RunRow = &overview.runs[at];
                 let at = run.ended.unwrap_or(run.started);
-                plain(vec![cell(&run.harness), cell(&run.state), ago(at, now), cell(&run.about)], known(&run.state))
+                plain(vec![cell(&run.harness), cell(&run.state), Cell::Ago(at), cell(&run.about)], known(&run.state))
             }
             Tab::Stuck => {
                 let one = &overview.stuck[at];
                 let pair = format!("{} → {}", one.from, one.to);
-                plain(vec![cell(&pair), one.state.to_owned(), one.messages.to_string(), cell(&one.why)], one.state)
+                let messages = one.messages.to_string();
+                plain(vec![cell(&pair), cell(one.state), cell(&messages), cell(&one.why)], one.state)
             }
             Tab::Log => {
                 let event = &self.log[at];
-                plain(vec![ago(event.at, now), cell(&event.kind), cell(&event.text)], "")
+                event.row()
             }
         }
     }
@@ -289,7 +312,7 @@ impl Live {
         // A line of 256 KB would be measured at each drawing.
         let shown: String = text.chars().take(400).collect();
         Row {
-            cells: vec![ago(message.at.0, self.now()), cell(&message.from), cell(&shown)],
+            cells: vec![Cell::Ago(message.at.0), cell(&message.from), cell(&shown)],
             state: "",
             dots: one.recipients.iter().map(Dot::of).collect(),
         }
@@ -298,20 +321,25 @@ impl Live {
     /// A message that a search found, as it is shown.
     pub fn hit_row(&self, hit: &SearchHitView) -> Row {
         let message = &hit.message;
-        let cells =
-            vec![ago(message.at.0, self.now()), cell(&message.from), cell(&message.subject), cell(&hit.excerpt)];
+        let cells = vec![Cell::Ago(message.at.0), cell(&message.from), cell(&message.subject), cell(&hit.excerpt)];
         Row { cells, state: "", dots: Vec::new() }
     }
 }
 
+impl LogRow {
+    /// An event, as the log shows it.
+    pub(crate) fn row(&self) -> Row {
+        Row { cells: vec![Cell::Ago(self.at), cell(&self.kind), cell(&self.text)], state: "", dots: Vec::new() }
+    }
+}
+
 /// The time that a command has left, or the time since its last change.
-fn when(command: &CommandDetail, live: &Live) -> String {
-    let now = live.now();
+fn when(command: &CommandDetail) -> Cell {
     match command.standing {
-        CommandStatus::Pending => format!("{} left", span(command.expires.0.since(now))),
-        CommandStatus::Expired => ago(command.expires.0, now),
+        CommandStatus::Pending => Cell::Until(command.expires.0),
+        CommandStatus::Expired => Cell::Ago(command.expires.0),
         CommandStatus::Running | CommandStatus::Unknown | CommandStatus::Done | CommandStatus::Failed => {
-            ago(command.since.unwrap_or(command.created).0, now)
+            Cell::Ago(command.since.unwrap_or(command.created).0)
         }
     }
 }

@@ -9,9 +9,7 @@ use super::news::{LogRow, News, Overview};
 use super::rows::{Column, OF_FOUND, OF_MESSAGES, Row, Tab};
 use super::selection::Selection;
 use super::typing::Typing;
-use crate::{
-    MessageView, RecipientView, SearchHitView, StatusView, StepView, ThreadMessageView, ThreadSummaryView, ThreadView,
-};
+use crate::{MessageView, RecipientView, SearchHitView, ThreadMessageView, ThreadSummaryView, ThreadView};
 
 /// So many events of the log are kept.
 const LOGGED: usize = 1_000;
@@ -133,6 +131,11 @@ impl Live {
     /// What could not be read, one sentence each.
     pub fn damaged(&self) -> &[String] {
         &self.overview.damaged
+    }
+
+    /// The machine that the mesh is read on; empty before it was read.
+    pub fn machine(&self) -> &str {
+        &self.overview.machine
     }
 
     /// Which pane has the focus.
@@ -305,8 +308,10 @@ impl Live {
                 self.threads = threads;
                 self.are_threads_read = true;
             }
-            News::Thread(thread) => {
-                if let Some(open) = self.open.as_mut() {
+            News::Thread(typed, thread) => {
+                // One that was left meanwhile may still be read.
+                let is_open = |open: &&mut OpenThread| open.name == typed || open.name == thread.thread;
+                if let Some(open) = self.open.as_mut().filter(is_open) {
                     // It may have been opened by the id of one of its messages.
                     open.name.clone_from(&thread.thread);
                     open.thread = Some(*thread);
@@ -325,6 +330,7 @@ impl Live {
                 self.log.truncate(LOGGED);
             }
             News::Lost(why) => self.lost = Some(why),
+            News::NoThread(_, why) => self.note = Some(Note { text: why, is_bad: true }),
             News::Done(text) => self.note = Some(Note { text, is_bad: false }),
             News::Failed(text) => self.note = Some(Note { text, is_bad: true }),
         }
@@ -358,7 +364,7 @@ impl Live {
         let open = self.open.as_mut().and_then(|open| open.thread.as_mut());
         let Some(thread) = open.filter(|thread| thread.thread == message.thread) else { return };
         if thread.messages.iter().all(|one| one.message.id != message.id) {
-            let recipients = recipients.into_iter().map(|to| stored(to, &message)).collect();
+            let recipients = recipients.into_iter().map(|to| RecipientView::just_stored(to, &message)).collect();
             thread.messages.push(ThreadMessageView { message, recipients });
         }
     }
@@ -392,10 +398,4 @@ impl Live {
     pub(super) fn item_keys(&self, tab: Tab) -> Vec<&str> {
         self.listed(tab).into_iter().map(|at| self.key(tab, at)).collect()
     }
-}
-
-/// A recipient for whom a message has just been stored.
-fn stored(to: String, message: &MessageView) -> RecipientView {
-    let step = StepView { status: StatusView::Stored, at: message.at, route: None, evidence: None };
-    RecipientView::with_history(to, vec![step])
 }

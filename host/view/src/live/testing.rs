@@ -107,6 +107,11 @@ pub fn recipient(to: &str, steps: &[(StatusView, u64, &str)]) -> RecipientView {
     RecipientView::with_history(to.to_owned(), steps.iter().map(step).collect())
 }
 
+/// A conversation that was read by its name.
+pub fn read(thread: ThreadView) -> News {
+    News::Thread(thread.thread.clone(), Box::new(thread))
+}
+
 /// A conversation about which port a server uses: asked, answered, and told to two others.
 pub fn thread() -> ThreadView {
     let one = |message: MessageView, recipients: Vec<RecipientView>| ThreadMessageView { message, recipients };

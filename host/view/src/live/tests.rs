@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::testing::{NOW, agent, ask, live, message, overview, summary, thread};
+use super::testing::{NOW, agent, ask, live, message, overview, read, summary, thread};
 use super::*;
 use crate::PresenceView;
 
@@ -190,7 +190,7 @@ fn a_conversation_is_opened_read_and_answered() {
     let mut live = live();
     assert_eq!(press(&mut live, "⇥⏎"), [Effect::Open("01A".to_owned())]);
     assert_eq!(live.middle_count(), 0, "nothing is shown before it is read");
-    live.take(News::Thread(Box::new(thread())));
+    live.take(read(thread()));
     assert_eq!(live.chosen_message().map(|one| one.message.id.as_str()), Some("01C"), "the newest is chosen");
     let dots: Vec<String> =
         live.middle_rows(0..3).iter().map(|row| row.dots.iter().map(|dot| dot.glyph()).collect()).collect();
@@ -205,8 +205,10 @@ fn a_conversation_is_opened_read_and_answered() {
     live.take(next("01F"));
     assert_eq!((live.middle_count(), live.middle_at()), (5, 2), "who reads an older one is left there");
     press(&mut live, "kc");
-    assert_eq!(live.typing().map(Typing::label).as_deref(), Some("To bob"));
-    let sent = Effect::Send { to: vec!["bob".to_owned()], body: "Good.".to_owned(), thread: Some("01A".to_owned()) };
+    assert_eq!(live.typing().map(Typing::label).as_deref(), Some("Reply to bob"));
+    let compose =
+        Compose { to: vec!["bob".to_owned()], thread: Some("01A".to_owned()), reply_to: Some("01B".to_owned()) };
+    let sent = Effect::Send { compose, body: "Good.".to_owned() };
     assert_eq!(press(&mut live, "Good.⏎"), [sent]);
     assert_eq!(press(&mut live, "⎋"), [Effect::Close]);
     assert!(matches!(live.middle(), Middle::List(Tab::Threads)));
@@ -231,7 +233,7 @@ fn a_search_narrows_lists_down_and_then_looks_through_all_mail() {
     assert_eq!(live.middle_count(), 0, "what an older search found is not shown");
     live.take(News::Found("port".to_owned(), vec![hit("01A"), hit("01B")], 2));
     assert_eq!(press(&mut live, "j⏎"), [Effect::Open("01A".to_owned())]);
-    live.take(News::Thread(Box::new(thread())));
+    live.take(read(thread()));
     assert_eq!(live.chosen_message().map(|one| one.message.id.as_str()), Some("01B"), "the message that was found");
     assert_eq!(press(&mut live, "⎋"), [Effect::Close]);
     assert!(matches!(live.middle(), Middle::Found(_)), "one step back are the messages that were found");
@@ -289,7 +291,7 @@ fn hostile_text_is_harmless_in_every_row_and_every_detail() {
     let hides = |text: &str| text.chars().any(crate::visible::is_hidden) || text.contains('\n');
     for tab in Tab::ALL {
         live.press(Press::ShowTab(tab));
-        let cells = live.middle_rows(0..10).into_iter().flat_map(|row| row.cells);
+        let cells = live.middle_rows(0..10).into_iter().flat_map(|row| row.cells).map(|cell| cell.text(NOW));
         let detail = live.detail();
         let said = cells.chain(detail.lines.into_iter().map(|line| line.text)).chain([detail.title]);
         assert!(said.into_iter().all(|text| !hides(&text)), "{tab:?}");
@@ -299,7 +301,7 @@ fn hostile_text_is_harmless_in_every_row_and_every_detail() {
     evil.messages[2].message.from = EVIL.to_owned();
     live.press(Press::ShowTab(Tab::Threads));
     live.press(Press::Enter);
-    live.take(News::Thread(Box::new(evil)));
+    live.take(News::Thread(EVIL.to_owned(), Box::new(evil)));
     let detail = live.detail();
     assert!(detail.lines.iter().all(|line| !hides(&line.text)) && !hides(&detail.title));
     assert!(detail.lines.iter().any(|line| line.text.contains("bytes more: `relay-mesh thread 01C`")), "it is cut");
@@ -365,7 +367,7 @@ fn any_news() -> impl Strategy<Value = News> {
         (0_usize..4).prop_map(|count| {
             News::Threads((0..count).map(|number| summary(&format!("t{number}"), "about", &["alice"], 5)).collect())
         }),
-        Just(News::Thread(Box::new(thread()))),
+        Just(read(thread())),
         (0_usize..9).prop_map(|id| {
             let message = message(&format!("m{id}"), "alice", "bob", &format!("t{}", id % 5), "text", 0);
             News::Sent(Box::new(message), vec!["bob".to_owned()])
@@ -418,6 +420,6 @@ fn times_are_told_from_the_newest_thing_that_is_known() {
         text: String::new(),
     }]));
     live.press(Press::ShowTab(Tab::Log));
-    let shown: Vec<String> = live.middle_rows(0..3).into_iter().map(|row| row.cells[0].clone()).collect();
+    let shown: Vec<String> = live.middle_rows(0..3).into_iter().map(|row| row.cells[0].text(live.now())).collect();
     assert_eq!(shown, ["just now", "1 min ago", "6 min ago"], "the newest comes first");
 }

@@ -12,12 +12,7 @@ pub enum Prompt {
     /// Words to look for; lists show only what has them while they are typed.
     Search,
     /// A message.
-    Compose {
-        /// To these agents.
-        to: Vec<String>,
-        /// In this conversation.
-        thread: Option<String>,
-    },
+    Compose(Compose),
     /// An answer to a question.
     Answer {
         /// The question.
@@ -30,6 +25,17 @@ pub enum Prompt {
         /// The conversation.
         thread: String,
     },
+}
+
+/// Where a message goes that is being typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compose {
+    /// To these agents.
+    pub to: Vec<String>,
+    /// In this conversation.
+    pub thread: Option<String>,
+    /// In reply to this message.
+    pub reply_to: Option<String>,
 }
 
 /// A line that is being typed.
@@ -50,7 +56,8 @@ impl Typing {
     pub fn label(&self) -> String {
         match &self.prompt {
             Prompt::Search => "Search".to_owned(),
-            Prompt::Compose { to, .. } => format!("To {}", to.join(", ")),
+            Prompt::Compose(Compose { to, reply_to: Some(_), .. }) => format!("Reply to {}", to.join(", ")),
+            Prompt::Compose(Compose { to, .. }) => format!("To {}", to.join(", ")),
             Prompt::Answer { offers, .. } => format!("Answer ({offers})"),
             Prompt::Export { .. } => "Write to (.html, .md, .json)".to_owned(),
         }
@@ -79,10 +86,8 @@ impl Typing {
         match &self.prompt {
             Prompt::Search if is_empty => Err("there is no word to look for"),
             Prompt::Search => Ok(Effect::Search(text.trim().to_owned())),
-            Prompt::Compose { .. } if is_empty => Err("the message has no text"),
-            Prompt::Compose { to, thread } => {
-                Ok(Effect::Send { to: to.clone(), body: text.to_owned(), thread: thread.clone() })
-            }
+            Prompt::Compose(_) if is_empty => Err("the message has no text"),
+            Prompt::Compose(compose) => Ok(Effect::Send { compose: compose.clone(), body: text.to_owned() }),
             Prompt::Answer { .. } if is_empty => Err("the answer has no words"),
             Prompt::Answer { ask, .. } => Ok(Effect::Answer { ask: ask.clone(), words: text.trim().to_owned() }),
             Prompt::Export { .. } if is_empty => Err("the file has no name"),
@@ -122,7 +127,7 @@ mod tests {
     fn what_says_too_little_is_not_done() {
         for (prompt, why) in [
             (Prompt::Search, "there is no word to look for"),
-            (Prompt::Compose { to: vec!["bob".to_owned()], thread: None }, "the message has no text"),
+            (Prompt::Compose(Compose { to: vec!["bob".to_owned()], ..Compose::default() }), "the message has no text"),
             (Prompt::Answer { ask: "1".to_owned(), offers: String::new() }, "the answer has no words"),
             (Prompt::Export { thread: "build".to_owned() }, "the file has no name"),
         ] {

@@ -7,7 +7,7 @@ use mesh::ports::driver::Answer;
 use mesh::ports::machine::Machine as _;
 
 use crate::compose::Open;
-use crate::context::Context;
+use crate::context::{Context, Seat};
 use crate::driven::begin::ensure_host;
 use crate::driven::permission::{Agreed, begin_agreed};
 use crate::errors::CommandError;
@@ -42,7 +42,7 @@ pub(in crate::commands) async fn answer(id: &str, words: &str, context: &Context
 pub(crate) async fn give(id: &str, words: &str, context: &Context, open: &Open) -> Result<Given, CommandError> {
     permission::only_the_user(context, open, "answer").await?;
     let ask = open.mesh.find_ask(id).await?;
-    let ask = open.mesh.answer_ask(ask.id, meant(&ask, words), &via()).await?;
+    let ask = open.mesh.answer_ask(ask.id, meant(&ask, words), &via(context)).await?;
     Ok(Given { ask, agreed: begin(context, open).await })
 }
 
@@ -78,7 +78,10 @@ fn meant(ask: &Ask, words: &str) -> Answer {
 }
 
 /// Where this answer is given, for those who answer later.
-fn via() -> String {
+fn via(context: &Context) -> String {
+    if context.seat == Seat::Page {
+        return "on the page of the server".to_owned();
+    }
     let terminal = io::stdin().is_terminal().then(|| std::fs::read_link("/proc/self/fd/0").ok()).flatten();
     match terminal {
         Some(terminal) => format!("in the terminal {}", terminal.display()),

@@ -19,7 +19,7 @@ use super::supervise::{Audience, supervise};
 use super::{MARK, Place, RunRequest, Runs, begin, changes, permission, retention, settle};
 use crate::compose::Open;
 use crate::config::{Allowed, Settings, Values};
-use crate::context::Context;
+use crate::context::{Context, Seat};
 use crate::environment::Environment;
 use crate::errors::CommandError;
 use crate::exit::Exit;
@@ -59,7 +59,8 @@ impl Stage {
         let values = Values { dir: Some(folder.path().join("data")), ..Values::default() };
         let settings = Settings::load(values, &environment, &project).expect("settings");
         let printer = Printer::new(Format::Text, Talk::Quiet, crate::screen::ColourWhen::Never, &environment);
-        let context = Context { settings, environment, printer, workdir: project, speaks_of_store: false };
+        let (workdir, seat) = (project, Seat::ThisProcess);
+        let context = Context { settings, environment, printer, workdir, speaks_of_store: false, seat };
         let open = context.open().expect("a mesh");
         let harnesses = Arc::new(Only(Arc::new(Scripted::new(fresh, resumed)))) as Arc<dyn Harnesses>;
         let machine = Arc::clone(&open.machine) as Arc<dyn Machine>;

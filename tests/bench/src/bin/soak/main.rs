@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bench::Failure;
 use bench::report::{self, Report};
-use test_support::{isolated_program, now};
+use test_support::{isolated_program, now, variable};
 
 use crate::chance::Chance;
 use crate::drive::Drive;
@@ -63,9 +63,4 @@ fn soak() -> Result<bool, Failure> {
         table::write(&finished, &judged, &run)?;
     }
     Ok(judged.is_well())
-}
-
-#[expect(clippy::disallowed_methods, reason = "make says by variables what a run is for")]
-fn variable(name: &str) -> Option<String> {
-    std::env::var(name).ok().filter(|text| !text.is_empty())
 }

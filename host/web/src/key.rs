@@ -1,0 +1,23 @@
+//! Secrets of pages. Only their digests are kept, so that who reads the folder later learns none.
+
+use mesh::ports::machine::Machine;
+use sha2::{Digest, Sha256};
+
+/// 256 bits in hexadecimal.
+pub(crate) fn secret(machine: &dyn Machine) -> String {
+    hex(&[machine.random(), machine.random()].concat())
+}
+
+/// The digest of a secret, as files are named.
+pub(crate) fn digest(secret: &str) -> String {
+    digest_of(secret.as_bytes())
+}
+
+/// The digest of bytes, in hexadecimal.
+pub(crate) fn digest_of(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
