@@ -1,42 +1,25 @@
 //! The page of the server in a real Chromium: signing in, what is live, coming back after the server was killed, writing,
 //! answering, hostile texts, the keyboard, and that axe finds nothing. What a browser does stands in tests/page/.
 
+#[path = "page/browser.rs"]
+mod browser;
+#[path = "ui/five.rs"]
+mod scene;
+
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ChildStdout;
 
 use serde_json::{Value, json};
 use test_support::{Host, HttpClient, Program, Running, Stage, isolated, wait_for};
 
-fn stage() -> Stage {
-    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
-}
+use browser::{browser, tests};
 
-/// Five agents who have talked, of whom one waits for its user.
+/// Five agents who have talked, of whom one waits for its user; one has read its mail.
 fn five() -> Stage {
-    let stage = stage();
-    for agent in ["alice", "bob", "carol", "dave", "erin"] {
-        stage.relay_ok(&["register", agent, "--role", "writes the parser"]);
-    }
-    stage.relay_ok(&["send", "carol", "The staging database has moved", "--from", "bob", "--thread", "database"]);
-    stage.relay_ok(&["send", "bob", "Where is it now?", "--from", "carol", "--thread", "database"]);
-    stage.relay_ok(&["send", "dave,erin", "the build is red", "--from", "carol", "--thread", "build"]);
+    let stage = scene::five();
     stage.relay_ok(&["read", "--agent", "carol"]);
-    stage.relay_ok(&["ask", "Which port shall the server use?", "--from", "alice"]);
     stage
-}
-
-fn tests() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
-}
-
-/// The address that `ui --web` prints, and the code in it.
-fn address(stage: &Stage) -> (String, String) {
-    let said = stage.relay_ok(&["ui", "--web", "--no-open", "--json"]);
-    let said: Value = serde_json::from_str(&said).expect("JSON");
-    let address = said["address"].as_str().expect("an address").to_owned();
-    let code = address.split_once("#code=").expect("a code").1.to_owned();
-    (address, code)
 }
 
 /// A browser that does one thing and says whether the page did what it should.
@@ -48,17 +31,8 @@ struct Browser {
 
 impl Browser {
     fn start(stage: &Stage, port: u16, check: &str, needs: &[String]) -> Browser {
-        let chromium = tests().join("node_modules/.chromium");
         let log = stage.folder.join("browser.log");
-        let mut process = Program::new("node")
-            .arg(tests().join("page/checks.mjs"))
-            .args([check, &format!("http://127.0.0.1:{port}"), &address(stage).1])
-            .args(needs)
-            .env("HOME", &stage.folder)
-            .env("CHROMIUM", chromium.join("chromium"))
-            .env("LD_LIBRARY_PATH", chromium.join("al2023/lib"))
-            .env("FONTCONFIG_FILE", tests().join("page/fonts.conf"))
-            .start(&log);
+        let mut process = browser(stage, port, check).args(needs).start(&log);
         let output = BufReader::new(process.child.stdout.take().expect("a pipe"));
         Browser { process, output, log }
     }

@@ -1,12 +1,17 @@
 //! The pictures of the docs, of the real program and of real clients. `make pictures` makes them anew; the one of the
 //! terminal view is compared each time, so that it stays true.
 
+#[path = "page/browser.rs"]
+mod browser;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use test_support::{Client, Host, Model, Program, Script, Stage, Terminal, id_of, isolated, variable};
+
+use browser::{browser, tests};
 
 /// Set, the pictures are written.
 const WRITE: &str = "RELAY_PICTURES_WRITE";
@@ -15,10 +20,6 @@ const LOOK: Duration = Duration::from_millis(200);
 
 fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
-}
-
-fn tests() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
 }
 
 fn picture(name: &str) -> PathBuf {
@@ -108,7 +109,6 @@ fn the_terminal_view_still_shows_what_its_picture_shows() {
 fn the_page_of_the_server() {
     let stage = scene();
     let host = Host::start(&stage);
-    let chromium = tests().join("node_modules/.chromium");
     let found: Value = serde_json::from_str(&stage.relay_ok(&["thread", "build", "--json"])).expect("JSON");
     let first = found["messages"][0]["id"].as_str().expect("an id");
     for (file, width, scheme, path) in [
@@ -116,20 +116,9 @@ fn the_page_of_the_server() {
         ("lanes.png", "1280", "dark", "/ui/lanes".to_owned()),
         ("phone.png", "390", "light", "/ui/asks".to_owned()),
     ] {
-        let said: Value = serde_json::from_str(&stage.relay_ok(&["ui", "--web", "--no-open", "--json"])).expect("JSON");
-        let address = said["address"].as_str().expect("an address");
-        let code = address.split_once("#code=").expect("a code").1;
-        Program::new("node")
-            .arg(tests().join("page/checks.mjs"))
-            .args(["screenshot", &format!("http://127.0.0.1:{}", host.port), code])
-            .arg(picture(file))
-            .args([width, scheme, &path])
-            .env("HOME", &stage.folder)
-            .env("CHROMIUM", chromium.join("chromium"))
-            .env("LD_LIBRARY_PATH", chromium.join("al2023/lib"))
-            .env("FONTCONFIG_FILE", tests().join("page/fonts.conf"))
-            .succeed();
-        let size = fs::metadata(picture(file)).expect("a picture").len();
+        let picture = picture(file);
+        browser(&stage, host.port, "screenshot").arg(&picture).args([width, scheme, &path]).succeed();
+        let size = fs::metadata(picture).expect("a picture").len();
         assert!((10_000..400_000).contains(&size), "{file} has {size} bytes");
     }
 }

@@ -1,28 +1,16 @@
 //! The terminal view through the real binary, in a terminal: its user finds who waits and answers, finds a conversation
 //! by a word, exports it and writes; the terminal is resized, lost, and given back.
 
+#[path = "ui/five.rs"]
+mod scene;
+
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 use test_support::{Program, Stage, Terminal, wait_for};
 
-fn stage() -> Stage {
-    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
-}
-
-/// Five agents who have talked, of whom one waits for its user.
-fn five() -> Stage {
-    let stage = stage();
-    for agent in ["alice", "bob", "carol", "dave", "erin"] {
-        stage.relay_ok(&["register", agent, "--role", "writes the parser"]);
-    }
-    stage.relay_ok(&["send", "carol", "The staging database has moved", "--from", "bob", "--thread", "database"]);
-    stage.relay_ok(&["send", "bob", "Where is it now?", "--from", "carol", "--thread", "database"]);
-    stage.relay_ok(&["send", "dave,erin", "the build is red", "--from", "carol", "--thread", "build"]);
-    stage.relay_ok(&["ask", "Which port shall the server use?", "--from", "alice"]);
-    stage
-}
+use scene::five;
 
 fn environment(stage: &Stage) -> Vec<(String, String)> {
     let mut environment = stage.environment();

@@ -24,7 +24,7 @@ pub(crate) struct Context {
     pub(crate) seat: Seat,
 }
 
-/// Where somebody sits who asks for something.
+/// Where the caller sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seat {
     /// In front of this process: who it is follows from the processes above it and from its environment.

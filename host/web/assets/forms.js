@@ -90,7 +90,7 @@ export function composer({ key, thread, preset, repliesTo = () => null }) {
           add.focus();
         },
       }, '×'))));
-    if (to.length === 0) chips.append(el('span', { class: 'faint' }, 'nobody yet'));
+    if (to.length === 0) chips.append(el('span', { class: 'faint' }, 'no recipient yet'));
   }
 
   /** Who does not get it is not answered by it. */

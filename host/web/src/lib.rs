@@ -1,6 +1,6 @@
 //! The page of the server: the view model of the crate `view` in a browser, live, and a way to act as the user.
 //!
-//! It decides nothing: lists, groups, dots and time lines are the model's. It never sees the mesh: news come from whoever
+//! It decides nothing: lists, groups, dots and time lines are the model's. It never sees the mesh: news come from the reader
 //! reads it, as they do for the terminal, and what a page asks for goes to a [`Host`]. All pages share one model, and it is
 //! read only while a page is open.
 //!
@@ -41,6 +41,12 @@ pub const PATH: &str = "/ui/";
 pub trait Host: Send + Sync {
     /// Does it as the user, and says what came of it.
     async fn carry_out(&self, effect: Effect) -> News;
+    /// A message by its id, with what became of it. None if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Why the mesh cannot be read, in a sentence.
+    async fn message(&self, id: &str) -> Result<Option<ThreadMessageView>, String>;
     /// A conversation by its name or the id of one of its messages: its newest `most` messages. None if there is none.
     ///
     /// # Errors
@@ -92,7 +98,7 @@ impl Pages {
         self.hub.watched()
     }
 
-    /// Nobody reads the mesh any more: what is known is forgotten, because it would grow old.
+    /// The mesh is not read any more: what is known is forgotten, because it would grow old.
     pub fn forget(&self) {
         self.hub.forget();
     }

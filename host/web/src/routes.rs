@@ -3,10 +3,11 @@
 //! The page itself is the same for everybody and tells nothing. Everything else asks for the secrets of a browser that has
 //! signed in, and turns away what another page has a browser send.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
@@ -21,7 +22,6 @@ use view::{ThreadView, export};
 use crate::Pages;
 use crate::assets::asset;
 use crate::frames::data;
-use crate::hub::whole_message;
 use crate::refusal::Refusal;
 use crate::sessions::{BadCode, SESSION_LASTS};
 use crate::stream::stream;
@@ -183,10 +183,9 @@ async fn events(
 }
 
 async fn message(State(pages): State<Pages>, Path(id): Path<String>) -> Result<Response, Refusal> {
-    let thread = conversation(&pages, &id).await?;
-    let message = whole_message(&thread, &id);
-    let message = message.ok_or_else(|| Refusal::of(StatusCode::NOT_FOUND, "no message has this id"))?;
-    Ok(answer_with(message))
+    let found = pages.host.message(&id).await.map_err(Refusal::unreadable)?;
+    let one = found.ok_or_else(|| Refusal::of(StatusCode::NOT_FOUND, "no message has this id"))?;
+    Ok(answer(&PageMessage::of(&one.message, &one.recipients, usize::MAX)))
 }
 
 async fn conversation(pages: &Pages, name: &str) -> Result<ThreadView, Refusal> {
@@ -273,7 +272,7 @@ async fn act(State(pages): State<Pages>, request: Request) -> Result<Response, R
         Action::Resume(agent) => Effect::Resume(agent),
     };
     // A browser that goes away leaves nothing half done.
-    let host = std::sync::Arc::clone(&pages.host);
+    let host = Arc::clone(&pages.host);
     let done = tokio::spawn(async move { host.carry_out(effect).await }).await;
     match done {
         Ok(News::Done(sentence)) => Ok(answer(&json!({"done": sentence}))),
@@ -302,9 +301,5 @@ async fn read<Asked: for<'a> Deserialize<'a>>(request: Request, longest: usize) 
 }
 
 fn answer(value: &impl serde::Serialize) -> Response {
-    answer_with(data(value))
-}
-
-fn answer_with(json: Bytes) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], data(value)).into_response()
 }

@@ -66,7 +66,7 @@ pub(crate) struct SignedIn {
 pub(crate) enum BadCode {
     /// There is no such code, or it is too old.
     Unknown,
-    /// It was shown before. Whoever did is signed out.
+    /// It was shown before. The browser that did so is signed out.
     Used,
 }
 
@@ -135,7 +135,7 @@ impl Sessions {
         Sessions { codes: Codes::of(folder), machine, signed_out: watch::channel(()).0 }
     }
 
-    /// Takes a code for the secrets of a browser. A code is taken once: whoever removes its file has it.
+    /// Takes a code for the secrets of a browser. A code is taken once: the caller that removes its file has it.
     pub(crate) fn sign_in(&self, code: &str) -> io::Result<Result<SignedIn, BadCode>> {
         let now = self.machine.now();
         let code = digest(code);
@@ -156,7 +156,7 @@ impl Sessions {
         Ok(Ok(signed_in))
     }
 
-    /// A code that is shown twice was seen by somebody else, and nobody knows who came first.
+    /// A code that is shown twice was seen by another user, and which browser was first cannot be known.
     fn shown_before(&self, code: &str) -> io::Result<BadCode> {
         let is_of_it = |path: &PathBuf| read::<SessionRecord>(path).is_some_and(|session| session.code == code);
         match files(&self.codes.sessions()).into_iter().find(is_of_it) {
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_that_is_shown_twice_signs_out_whoever_was_first() {
+    fn a_code_that_is_shown_twice_signs_out_the_first_browser() {
         let world = World::new();
         let code = world.code();
         let first = world.sign_in(&code).expect("a session");

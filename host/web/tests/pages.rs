@@ -40,6 +40,10 @@ impl Host for Noted {
         news
     }
 
+    async fn message(&self, id: &str) -> Result<Option<ThreadMessageView>, String> {
+        Ok(thread().messages.into_iter().find(|one| one.message.id == id))
+    }
+
     async fn conversation(&self, name: &str, _most: usize) -> Result<Option<ThreadView>, String> {
         Ok(["01A", "01B"].contains(&name).then(thread))
     }

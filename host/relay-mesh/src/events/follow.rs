@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use mesh::names::AgentName;
 use mesh::{Event, Mesh};
 use store::StoreError;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -13,6 +12,7 @@ use super::outlet::{Cut, Outlet};
 use super::topic::Topic;
 use super::words::{Cursor, EventLine, Subscription};
 use crate::line_reader::{Line, Lines};
+use crate::shapes::events::sent;
 
 /// Bytes of a log held at a time for one follower; more only for a longer message.
 const STRETCH: usize = 32 * 1024;
@@ -171,11 +171,9 @@ async fn line(
     event: &Event,
     cursor: Cursor,
 ) -> Result<EventLine, StoreError> {
-    let word = |field: &str| event.details.get(field).and_then(|value| value.as_str());
-    let id = word("id").and_then(|id| id.parse().ok());
-    let to = event.details.get("to").and_then(|to| to.as_array()).into_iter().flatten();
-    let mut to: Vec<AgentName> = to.filter_map(|name| name.as_str()?.parse().ok()).collect();
-    if let Some(agent) = subscription.agent.as_ref().filter(|agent| word("from") != Some(agent.as_str())) {
+    let from = event.details.get("from").and_then(|from| from.as_str());
+    let (id, mut to) = sent(event);
+    if let Some(agent) = subscription.agent.as_ref().filter(|agent| from != Some(agent.as_str())) {
         // One who got it knows only of itself.
         to.retain(|name| name == agent);
     }

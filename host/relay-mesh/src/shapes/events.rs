@@ -1,6 +1,7 @@
 //! Events of the event log: `log`.
 
 use mesh::Event;
+use mesh::names::{AgentName, MessageId};
 use mesh::ports::machine::Instant;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -27,6 +28,13 @@ impl EventShape {
     pub(crate) fn of(event: &Event, is_whole: bool) -> EventShape {
         EventShape { at: rfc3339(event.at), event: event.kind.clone(), details: details(event), is_whole }
     }
+}
+
+/// The message that an event is about, and its recipients; nothing if it is about none.
+pub(crate) fn sent(event: &Event) -> (Option<MessageId>, Vec<AgentName>) {
+    let id = event.details.get("id").and_then(|id| id.as_str()?.parse().ok());
+    let to = event.details.get("to").and_then(|to| to.as_array()).into_iter().flatten();
+    (id, to.filter_map(|name| name.as_str()?.parse().ok()).collect())
 }
 
 /// An event's fields except time and kind: times in RFC 3339, unknown values left out.

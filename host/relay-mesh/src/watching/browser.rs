@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::server::ServerRecord;
 
 /// The address of a place on the page, with a code that signs in one browser. The code is behind `#`, which a browser sends
-/// to nobody.
+/// to no server.
 pub(crate) fn address(context: &Context, open: &Open, place: &str) -> Result<String, CommandError> {
     let dir = &context.settings.dir.value;
     let server = ServerRecord::find(dir, open.machine.as_ref())?.ok_or_else(|| Failure {

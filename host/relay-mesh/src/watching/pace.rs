@@ -8,7 +8,7 @@ use tokio::time::Instant;
 const LEAST: Duration = Duration::from_millis(250);
 /// The time between two reads is so many times what one takes: reading costs at most one part in so many of a core.
 const SHARE: u32 = 60;
-/// What nobody corrects for longer than this is no live view, whatever it costs.
+/// The longest time between two reads: beyond it a view would no longer be live.
 const MOST: Duration = Duration::from_secs(10);
 
 /// When something is read again.

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use mesh::names::AgentName;
 use mesh::ports::machine::{Instant, Machine};
-use mesh::{Event, MailReader, ThreadError};
+use mesh::{Event, MailReader, StatusError, ThreadError};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::sync::watch::Receiver;
@@ -20,17 +19,16 @@ use view::{ThreadMessageView, ThreadView};
 use web::{Pages, Watched};
 
 use super::effects;
-use super::reading::{Reader, Request};
+use super::reading::{PAST, Reader, Request, STRETCH};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
+use crate::shapes::events::sent;
 
 /// The mesh is read for so long after the last page was closed: one that goes to another address comes back at once.
 const LINGERS: Duration = Duration::from_secs(10);
 /// So many of the newest messages are in the lanes.
 const NEWEST: usize = 100;
-/// How far back they are looked for, in milliseconds.
-const PAST: u64 = 6 * 3_600_000;
 
 /// Where the codes and sessions of pages are.
 pub(crate) fn folder(dir: &Path) -> PathBuf {
@@ -61,14 +59,14 @@ async fn follow(context: Context, open: Arc<Open>, pages: Pages, acted: Arc<Noti
         tokio::select! {
             never = reader.read(requests) => match never {},
             () = stop.cancelled() => return,
-            () = until_nobody_looks(&mut watched, &acted, &ask) => {}
+            () = until_all_are_closed(&mut watched, &acted, &ask) => {}
         }
         pages.forget();
     }
 }
 
 /// Tells the reader what is looked at, until no page has been open for a while.
-async fn until_nobody_looks(watched: &mut Receiver<Watched>, acted: &Notify, ask: &UnboundedSender<Request>) {
+async fn until_all_are_closed(watched: &mut Receiver<Watched>, acted: &Notify, ask: &UnboundedSender<Request>) {
     loop {
         let now = watched.borrow_and_update().clone();
         // The reader lives as long as this.
@@ -100,6 +98,16 @@ impl web::Host for PageHost {
         news
     }
 
+    async fn message(&self, id: &str) -> Result<Option<ThreadMessageView>, String> {
+        let Ok(id) = id.parse() else { return Ok(None) };
+        let caller = self.context.principal(&self.open, None).await.map_err(|error| mesh::reasons(&error))?;
+        match self.open.mesh.message_status(&caller, id).await {
+            Ok(status) => Ok(Some(ThreadMessageView::from(&status))),
+            Err(StatusError::Nowhere(_) | StatusError::Unknown(_)) => Ok(None),
+            Err(error) => Err(mesh::reasons(&error)),
+        }
+    }
+
     async fn conversation(&self, name: &str, most: usize) -> Result<Option<ThreadView>, String> {
         match self.open.mesh.mail_thread(&MailReader::User, name, most).await {
             Ok(found) => Ok(Some(ThreadView::from(&found))),
@@ -116,13 +124,12 @@ impl web::Host for PageHost {
 impl PageHost {
     async fn newest_messages(&self) -> Result<Vec<ThreadMessageView>, CommandError> {
         let mesh = &self.open.mesh;
-        let sent = self.newest_sent().await?;
+        let newest = self.newest_sent().await?;
         let (mut ids, mut threads) = (HashSet::new(), HashSet::new());
-        for event in &sent {
-            let id = event.details.get("id").and_then(|id| id.as_str()?.parse().ok());
-            let to = event.details.get("to").and_then(|to| to.as_array()?.first()?.as_str()?.parse::<AgentName>().ok());
-            if let (Some(id), Some(to)) = (id, to)
-                && let Some(message) = mesh.message_in(&to, id).await?
+        for event in &newest {
+            if let (Some(id), to) = sent(event)
+                && let Some(first) = to.first()
+                && let Some(message) = mesh.message_in(first, id).await?
             {
                 ids.insert(message.id.to_string());
                 threads.insert(message.thread);
@@ -145,7 +152,7 @@ impl PageHost {
         let mut sent = Vec::new();
         let mut from = mesh.event_log_since(since).await?;
         loop {
-            let stretch = mesh.event_log_part(from, super::reading::STRETCH).await?;
+            let stretch = mesh.event_log_part(from, STRETCH).await?;
             sent.extend(stretch.events.into_iter().filter(|event| event.kind == "sent"));
             let more = sent.len().saturating_sub(NEWEST);
             sent.drain(..more);

@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use mesh::names::AgentName;
 use mesh::ports::machine::{Instant, Machine as _};
 use mesh::{Event, MailReader, ThreadFilter};
 use store::Position;
@@ -21,14 +20,14 @@ use super::pace::Pace;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
-use crate::shapes::events::{details, details_text};
+use crate::shapes::events::{details, details_text, sent};
 
 /// The poll interval while an agent is here: silence raises no event.
 const LOOK: Duration = Duration::from_secs(5);
 /// How long to wait before a mesh that could not be read is tried again.
 const RETRY: Duration = Duration::from_secs(5);
 /// So much of the past is in the log at first, in milliseconds.
-const PAST: u64 = 6 * 3_600_000;
+pub(super) const PAST: u64 = 6 * 3_600_000;
 /// So many conversations are listed.
 const THREADS: usize = 5_000;
 /// So many messages of the open conversation are shown.
@@ -36,7 +35,7 @@ const MESSAGES: usize = 500;
 /// Bytes of the event log that are read at a time.
 pub(super) const STRETCH: usize = 256 * 1024;
 
-/// Whoever shows what was read.
+/// Takes what was read, to show it.
 pub(super) type Viewer<'a> = Box<dyn Fn(News) + Send + Sync + 'a>;
 
 /// What a view wants of the reader.
@@ -51,7 +50,7 @@ pub(super) enum Request {
 /// A conversation that is looked at, by the name that it was opened by.
 struct Conversation {
     name: String,
-    /// Whether it was not read yet: whoever opened it waits.
+    /// Whether it was not read yet, while its reader waits for it.
     is_new: bool,
 }
 
@@ -257,9 +256,7 @@ impl<'a> Reader<'a> {
     }
 
     async fn read_message(&mut self, event: &Event) -> Result<(), CommandError> {
-        let id = event.details.get("id").and_then(|id| id.as_str()?.parse().ok());
-        let to = event.details.get("to").and_then(|to| to.as_array()).into_iter().flatten();
-        let to: Vec<AgentName> = to.filter_map(|name| name.as_str()?.parse().ok()).collect();
+        let (id, to) = sent(event);
         if let (Some(id), Some(first)) = (id, to.first())
             && let Some(message) = self.open.mesh.message_in(first, id).await?
         {

@@ -10,7 +10,7 @@ use super::{AgentRow, Group};
 use crate::{AskDetail, MessageView, RecipientView, StatusView, Timestamp, ago, counted, span, visible_line};
 
 /// So much of a text is shown, in bytes.
-const SHOWN: usize = 16 * 1024;
+pub const SHOWN: usize = 16 * 1024;
 
 /// What a line means, for its colour. Colour never carries meaning alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -101,10 +101,7 @@ impl Detail {
 
     /// A text of several lines, cut where it is too long.
     fn text(&mut self, text: &str, how_to_see_all: &str) {
-        let mut end = text.len().min(SHOWN);
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
+        let end = text.floor_char_boundary(SHOWN);
         text[..end].lines().for_each(|line| self.push(0, Tone::Plain, line));
         if end < text.len() {
             self.push(0, Tone::Faint, &format!("… {} bytes more: {how_to_see_all}", text.len() - end));

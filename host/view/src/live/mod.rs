@@ -22,7 +22,7 @@ mod typing;
 pub use actions::{Action, Ready};
 pub use agents::{AgentLine, AgentRow, Group};
 pub use delivery::{Dot, TimeLine, TimeStep, time_line};
-pub use detail::{Detail, DetailLine, Tone};
+pub use detail::{Detail, DetailLine, SHOWN, Tone};
 pub use line::Line;
 pub use news::{LogRow, News, Overview, RunRow, StuckRow};
 pub use page::{PageAgents, PageDetail, PageHit, PageList, PageLog, PageMessage, PageThread};

@@ -4,20 +4,18 @@
 use mesh::ports::machine::Instant;
 use serde::Serialize;
 
+use super::DetailLine;
 use super::actions::{no, yes};
-use super::agents::{AgentRow, Group, lines};
+use super::agents::AgentRow;
 use super::delivery::{Dot, time_line};
-use super::detail::{Detail, Tone};
+use super::detail::{Detail, SHOWN, Tone};
 use super::news::LogRow;
 use super::rows::{Cell, Row, Tab};
 use super::state::Live;
-use super::{AgentLine, DetailLine};
 use crate::{AskDetail, MessageView, PriorityView, RecipientView, SearchHitView, ThreadView, visible, visible_line};
 
 /// So many conversations are in the list of a page.
 const THREADS: usize = 300;
-/// So much of a message is in its conversation, in bytes.
-const SHOWN: usize = 16 * 1024;
 
 /// Who is here.
 #[derive(Debug, Serialize)]
@@ -285,17 +283,8 @@ impl Tab {
 impl Live {
     /// Who is here, for a page.
     pub fn page_agents(&self) -> PageAgents<'_> {
-        let mut groups: Vec<PageGroup<'_>> = Vec::new();
-        let rows: Vec<&AgentRow> = self.agents.iter().collect();
-        for line in lines(&rows) {
-            match line {
-                AgentLine::Heading(group, count) => groups.push(PageGroup::of(group, count)),
-                AgentLine::Agent(_, agent) => groups.iter_mut().last().into_iter().for_each(|group| {
-                    group.agents.push(PageAgent::of(agent));
-                }),
-            }
-        }
-        PageAgents { counted: self.is_read(), groups }
+        let groups = self.agents.chunk_by(|one, other| one.group == other.group);
+        PageAgents { counted: self.is_read(), groups: groups.map(PageGroup::of).collect() }
     }
 
     /// The list of a tab, for a page. The log comes event by event.
@@ -333,8 +322,10 @@ impl Live {
 }
 
 impl PageGroup<'_> {
-    fn of<'a>(group: Group, count: usize) -> PageGroup<'a> {
-        PageGroup { title: group.title(), tone: group.tone(), agents: Vec::with_capacity(count) }
+    /// Agents of one group, of which there is at least one.
+    fn of(agents: &[AgentRow]) -> PageGroup<'_> {
+        let group = agents[0].group;
+        PageGroup { title: group.title(), tone: group.tone(), agents: agents.iter().map(PageAgent::of).collect() }
     }
 }
 
