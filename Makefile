@@ -87,6 +87,7 @@ bench: release setup
 	cargo run --release --locked -p bench
 	cargo run --release --locked -p bench --bin wake
 	cargo run --release --locked -p bench --bin drive
+	cargo run --release --locked -p bench --bin watch
 	cargo run --release --locked -p bench --bin nats
 	cargo run --release --locked -p store --example contention
 	cargo run --release --locked -p adapters --example instance

@@ -112,7 +112,7 @@ fn whose_commands_run_is_the_persons_to_say() {
     assert_eq!(stage.relay_ok(&["cmd", "allowed"]), "alice may run /test in the session of every agent here\n");
 
     // The project's settings name another mesh, on which nothing is allowed.
-    std::fs::write(stage.project.join(".relay-mesh.toml"), "dir = 'mesh'\n").expect("written");
+    std::fs::write(stage.project.join(".relay-mesh.toml"), "dir = '~/mesh'\n").expect("written");
     let elsewhere = stage.relay(&["cmd", "allowed", "--json"]).env("RELAY_DIR", "").run();
     assert_eq!(json(&elsewhere.stdout)["allowed"], serde_json::json!([]), "{elsewhere:?}");
     std::fs::write(file, "[[allow]]\nfrom = 'alice'\nmesh = 3\n").expect("written");

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use serde_json::{Value, json};
-use test_support::{Host, PATIENCE, Running, Stage, StdioClient, wait_for};
+use test_support::{Host, PATIENCE, Place, Running, Stage, StdioClient, wait_for};
 
 /// One connection to the socket.
 struct Follower {
@@ -265,8 +265,6 @@ fn the_user_follows_all_messages_and_an_agent_its_own() {
     assert_eq!(follow(&[], &session, 1), [r#"messages message bob ["dora"] for dora"#]);
     let nameless = stage.relay(&["events", "--topics", "messages"]).env("RELAY_OPENCODE_SESSION", "ses_2").run();
     assert_eq!(nameless.code, Some(4), "{nameless:?}");
-    let delivery = stage.run(&["events", "--topics", "delivery"]);
-    assert!(delivery.code == Some(2) && delivery.stderr.contains("`delivery` wants an `agent`"), "{delivery:?}");
 }
 
 #[test]
@@ -285,6 +283,61 @@ fn how_far_mail_gets_is_told_once_from_any_cursor() {
     assert_eq!(follow(between, 1), both[1..], "each once");
     let beyond = stage.run(&["events", "--topics", "delivery", "--agent", "bob", "--cursor", "0-0-99999999"]);
     assert!(beyond.code == Some(2) && beyond.stderr.contains("beyond the end"), "{beyond:?}");
+}
+
+test_support::on_every_store! { env!("CARGO_BIN_EXE_relay-mesh");
+    the_user_follows_how_far_all_mail_gets_and_an_agent_its_own,
+    how_far_all_mail_gets_is_told_while_it_happens,
+}
+
+fn the_user_follows_how_far_all_mail_gets_and_an_agent_its_own(place: &mut Place) {
+    let stage = &place.stage;
+    for agent in ["alice", "bob"] {
+        stage.relay_ok(&["register", agent]);
+    }
+    stage.relay_ok(&["register", "carol-2"]);
+    stage.relay_ok(&["send", "bob,carol-2", "one", "--from", "alice"]);
+    let read = |agent| stage.relay_ok(&["read", "--agent", agent, "--unread", "--mark-read"]);
+    let follow = |cursor: &str, lines| told(stage, &["--topics", "delivery", "--cursor", cursor], &[], lines);
+    let shown = |lines: &[Value]| lines.iter().map(|line| words(line, &["event", "to"])).collect::<Vec<_>>();
+    read("bob");
+    let of_bob = follow("start", 2);
+    assert_eq!(shown(&of_bob), ["read bob", "acknowledged bob"]);
+    read("carol-2");
+    let all = follow("start", 4);
+    assert_eq!(shown(&all), ["read bob", "acknowledged bob", "read carol-2", "acknowledged carol-2"]);
+    // From any of them, each of the others once, those of an inbox that had none when the cursor was given too.
+    for (sent, line) in all.iter().enumerate().take(3) {
+        assert_eq!(follow(line["cursor"].as_str().expect("a cursor"), 3 - sent), all[sent + 1..]);
+    }
+    assert_eq!(follow(of_bob[1]["cursor"].as_str().expect("a cursor"), 2), all[2..]);
+    // In an agent's own shell: its own.
+    let session = [("RELAY_OPENCODE_SESSION", "ses_1")];
+    stage.relay(&["register", "dora"]).envs(session).succeed();
+    stage.relay_ok(&["send", "dora", "for dora", "--from", "bob"]);
+    stage.relay(&["read", "--unread", "--mark-read"]).envs(session).succeed();
+    let own = told(stage, &["--topics", "delivery", "--cursor", "start"], &session, 2);
+    assert_eq!(shown(&own), ["read dora", "acknowledged dora"]);
+    let last = all[3]["cursor"].as_str().expect("a cursor");
+    let of_one = stage.run(&["events", "--topics", "delivery", "--agent", "bob", "--cursor", last]);
+    assert!(of_one.code == Some(2) && of_one.stderr.contains("another subscription"), "{of_one:?}");
+}
+
+fn how_far_all_mail_gets_is_told_while_it_happens(place: &mut Place) {
+    let stage = &place.stage;
+    let command = stage.relay(&["events", "--topics", "delivery"]);
+    let mut running = command.start(&stage.folder.join("live.log"));
+    let mut lines = BufReader::new(running.child.stdout.take().expect("a pipe")).lines();
+    let mut next = || -> Value { serde_json::from_str(&lines.next().expect("a line").expect("text")).expect("JSON") };
+    assert_eq!(next()["event"], "subscribed");
+    for agent in ["alice", "bob", "late"] {
+        stage.relay_ok(&["register", agent]);
+        stage.relay_ok(&["send", agent, "hello"]);
+        stage.relay_ok(&["read", "--agent", agent, "--unread", "--mark-read"]);
+        let told = [next(), next()].map(|line| words(&line, &["event", "to"]));
+        assert_eq!(told, [format!("read {agent}"), format!("acknowledged {agent}")]);
+    }
+    assert_eq!(running.stop(), Some(0));
 }
 
 #[test]

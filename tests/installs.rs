@@ -192,6 +192,7 @@ fn one_command_takes_everything_out_and_says_what_is_left() {
         assert_eq!(nobody.code, Some(4), "nobody has agreed: {nobody:?}");
         assert!(nobody.stderr.contains("relay-mesh guard uninstall --repo ~/project"), "{nobody:?}");
         assert_eq!(files(&stage), all, "so nothing was changed");
+        assert!(!nobody.stderr.contains("What is left"), "everything is: {nobody:?}");
         // What fails is said, and the rest goes on.
         let damaged = stage.data.join("installs/opencode-project-0123456789abcdef.json");
         std::fs::write(&damaged, "{").expect("the stage is writable");

@@ -60,6 +60,65 @@ fn f1_an_older_codex_has_the_same_tools() {
     });
 }
 
+/// The real Codex without its app server.
+const WITHOUT_APP_SERVER: &str = r#"#!/bin/sh
+case "$*" in *app-server*) echo "error: unrecognized subcommand 'app-server'" >&2; exit 2;; esac
+exec "$(dirname "$0")/codex-itself" "$@"
+"#;
+
+/// The real Codex with an app server that says that it is an old one.
+const WITH_AN_OLD_APP_SERVER: &str = r#"#!/usr/bin/env python3
+import json, os, sys
+if "app-server" not in sys.argv:
+    itself = os.path.join(os.path.dirname(sys.argv[0]), "codex-itself")
+    os.execv(itself, [itself, *sys.argv[1:]])
+if any("unix:" in word for word in sys.argv):
+    sys.exit("error: this one only talks over pipes")
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "initialize":
+        print(json.dumps({"id": asked["id"], "result": {"userAgent": "relay-mesh/0.130.0 (Debian)"}}), flush=True)
+"#;
+
+#[test]
+fn f1_a_codex_without_an_app_server_has_the_same_tools() {
+    isolated(|| is_run_for_each_prompt(WITHOUT_APP_SERVER));
+}
+
+#[test]
+fn f1_a_codex_whose_app_server_is_too_old_has_the_same_tools() {
+    isolated(|| is_run_for_each_prompt(WITH_AN_OLD_APP_SERVER));
+}
+
+fn is_run_for_each_prompt(program: &str) {
+    let script = Script::new().otherwise(|news| {
+        let last = news.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+        Answer::Say(format!("Said: {last}"))
+    });
+    let scene = Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "codex", script);
+    let programs = scene.stage.programs();
+    std::fs::rename(programs.join("codex"), programs.join("codex-itself")).expect("the home is writable");
+    scene.stage.program("codex", program);
+    scene.ok(&["spawn", "allow", "lead", "codex"]);
+    let server = scene.stage.relay(&["mcp", "--tools", "codex"]).envs(scene.environment());
+    let mut lead = StdioClient::connected(server.start(&scene.stage.folder.join("lead.log")), "a-client");
+    lead.call("register_agent", json!({"name": "lead"}));
+    let first =
+        called(&mut lead, "codex", &json!({"prompt": "The word is plum", "developer-instructions": "Be brief"}));
+    let told = &first["structuredContent"];
+    assert_eq!(told["content"], "Said: The word is plum", "{first}\n{}", scene.told());
+    let reply = |prompt: &str| json!({"threadId": told["threadId"], "prompt": prompt});
+    let second = called(&mut lead, "codex-reply", &reply("Which word?"));
+    assert_eq!(second["structuredContent"]["content"], "Said: Which word?", "{second}\n{}", scene.told());
+    let heard = scene.model.heard().last().expect("it was asked").everything();
+    assert!(heard.contains("The word is plum") && heard.contains("Be brief"), "{heard}");
+    let listed = called(&mut lead, "codex_threads", &json!({}))["structuredContent"]["threads"].clone();
+    assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    assert_eq!(listed[0]["threadId"], told["threadId"], "{listed}");
+    assert_eq!(lead.close(), Some(0));
+    scene.nothing_is_left();
+}
+
 /// An app server that takes every prompt, ends its turn, and says of no text of its user whose prompt it is.
 const TELLS_NOTHING: &str = r#"#!/usr/bin/env python3
 import json, os, sys

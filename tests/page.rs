@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ChildStdout;
 
 use serde_json::{Value, json};
-use test_support::{Host, HttpClient, Program, Running, Stage, isolated, wait_for};
+use test_support::{Host, HttpClient, Place, Program, Running, Stage, isolated, wait_for};
 
 use browser::{browser, tests};
 
@@ -84,6 +84,29 @@ fn a_message_is_on_the_page_without_loading_it_again() {
         browser.waits();
         stage.relay_ok(&["send", "carol", text, "--from", "bob", "--thread", "database"]);
         browser.passes();
+    });
+}
+
+#[test]
+fn a_message_from_another_machine_is_on_the_page_and_one_from_the_page_gets_there() {
+    isolated(|| {
+        let place = Place::on_one_server(env!("CARGO_BIN_EXE_relay-mesh"));
+        scene::talk(&place.stage);
+        let other = place.another_machine();
+        other.relay_ok(&["register", "frank"]);
+        let host = Host::start(&place.stage);
+        let text = "It listens at 5433 now";
+        let needs = json!({"thread": "database", "text": text});
+        let mut browser = Browser::start(&place.stage, host.port, "live", &[needs.to_string()]);
+        browser.waits();
+        other.relay_ok(&["send", "carol", text, "--from", "frank", "--thread", "database"]);
+        browser.passes();
+        let found = place.json(&["thread", "database"]);
+        let of_frank = found["messages"].as_array().expect("messages").iter().find(|one| one["from"] == "frank");
+        let message = of_frank.expect("it is in the conversation")["id"].clone();
+        check(&place.stage, &host, "reply", &json!({"message": message, "from": "frank", "text": "Thank you, Frank"}));
+        let mail = other.relay_ok(&["read", "--agent", "frank", "--peek"]);
+        assert!(mail.contains("Thank you, Frank"), "{mail}");
     });
 }
 

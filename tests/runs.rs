@@ -15,6 +15,7 @@ use test_support::{
 const CLAUDE: &str = r#"#!/bin/sh
 case "$*" in *--version*) echo '2.1.329 (Claude Code)'; exit 0;; *auth*) echo '{"loggedIn":true}'; exit 0;; esac
 task=$(cat)
+for word in "$@"; do case "$word" in --max-budget-usd=*) echo "${word#*=}" >> budgets.txt;; esac; done
 say() { printf '%s\n' "$1"; }
 say '{"type":"system","subtype":"init","session_id":"5e551011-0000-4000-8000-000000000001","cwd":"/","tools":[],"mcp_servers":[],"model":"m","permissionMode":"default"}'
 case "$task" in
@@ -24,6 +25,8 @@ case "$task" in
     BEHIND*) setsid sleep 300 & ;;
     BELOW*) env -i PATH="$PATH" HOME="$HOME" relay-mesh --dir "$RELAY_DIR" run claude hello > below.txt 2>&1
         echo "exit $?" >> below.txt ;;
+    SHARES*) for wanted in 3 1 9; do relay-mesh --dir "$RELAY_DIR" run claude hello --budget $wanted >> below.txt 2>&1
+            echo "exit $?" >> below.txt; done ;;
     EDIT*) echo changed > README.md; echo new > new.txt ;;
     LENGTH*) task=${#task} ;;
     MANY*) count=0; while [ $count -lt 4000 ]; do
@@ -402,6 +405,41 @@ fn a_run_may_start_no_run_and_allow_nothing() {
     assert_eq!(
         told,
         [(Some("run-started"), Some(id.as_str()), None), (Some("run-ended"), Some(id.as_str()), Some("stopped"))]
+    );
+    nothing_is_left(&stage);
+}
+
+#[test]
+fn what_is_set_aside_of_a_budget_is_for_the_runs_below() {
+    let stage = stage();
+    stage.relay_ok(&["runs", "allow", "claude-run", "claude", "--reach", "work"]);
+    let settings = stage.home.join(".config/relay-mesh/runs.toml");
+    let allowed = std::fs::read_to_string(&settings).expect("it is written");
+    std::fs::write(&settings, format!("depth = 2\n{allowed}")).expect("the home is writable");
+    let told = |words: &[&str]| {
+        stage.relay_ok(&[&["run", "claude", "SHARES", "--here"], words].concat());
+        let read = |name: &str| {
+            let file = stage.project.join(name);
+            let text = std::fs::read_to_string(&file).unwrap_or_default().replace("000\n", "\n");
+            let _was_there = std::fs::remove_file(&file);
+            text
+        };
+        (read("budgets.txt"), read("below.txt"))
+    };
+    // The run itself may spend three. The first below gets no more than the two, and each of the others what those before
+    // it have left: each has cost a tenth of a cent.
+    let (budgets, below) = told(&["--budget", "5", "--budget-below", "2"]);
+    assert_eq!(budgets.split_whitespace().collect::<Vec<_>>(), ["3.000", "2.000", "1.000", "1.998"], "{below}");
+    assert_eq!(below.matches("exit 0").count(), 3, "{below}");
+    // Nothing is set aside, and what it has spent so far is not known while it goes on.
+    let (budgets, below) = told(&["--budget", "5"]);
+    assert_eq!(budgets.split_whitespace().collect::<Vec<_>>(), ["5.000"]);
+    assert!(below.contains("has no budget left") && below.contains("--budget-below"), "{below}");
+    assert_eq!(below.matches("exit 4").count(), 3, "{below}");
+    let nothing_left = stage.run(&["run", "claude", "hello", "--budget", "2", "--budget-below", "2"]);
+    assert!(
+        nothing_left.code == Some(2) && nothing_left.stderr.contains("is left for the run itself"),
+        "{nothing_left:?}"
     );
     nothing_is_left(&stage);
 }

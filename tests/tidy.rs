@@ -132,6 +132,18 @@ fn files_are_short() {
     assert!(at(9) <= NINTH_TENTH, "a tenth of the files have more than {} lines, and {NINTH_TENTH} are the aim", at(9));
 }
 
+/// A command is what somebody types; what several parts of the program do stands beside the commands.
+#[test]
+fn nothing_below_the_commands_uses_one() {
+    let commands = root().join("host/relay-mesh/src/commands");
+    let below = rust_files()
+        .filter(|file| file.starts_with(root().join("host/relay-mesh/src")) && !file.starts_with(&commands));
+    let uses: Vec<PathBuf> = below.filter(|file| code(&read(file)).contains("crate::commands::")).collect();
+    // The command line itself names each command.
+    let names = |file: &PathBuf| file.ends_with("cli.rs") || file.ends_with("main.rs");
+    assert_eq!(uses.into_iter().filter(|file| !names(file)).collect::<Vec<_>>(), Vec::<PathBuf>::new());
+}
+
 #[test]
 fn every_file_begins_by_saying_what_it_is() {
     for path in rust_files() {

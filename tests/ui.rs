@@ -7,10 +7,10 @@ mod scene;
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-use test_support::{Program, Stage, Terminal, wait_for};
+use serde_json::{Value, json};
+use test_support::{Client, Model, Place, Program, Script, Stage, Terminal, id_of, isolated, wait_for};
 
-use scene::five;
+use scene::{five, talk};
 
 fn environment(stage: &Stage) -> Vec<(String, String)> {
     let mut environment = stage.environment();
@@ -98,10 +98,78 @@ fn a_person_finds_who_waits_answers_it_finds_a_conversation_by_a_word_exports_it
     wait_for("it has ended", || (!Path::new("/proc").join(&program).join("exe").exists()).then_some(()));
 }
 
+/// Five agents, two of them real clients: Claude Code, which asks, and Codex, which is idle.
 #[test]
-fn what_happens_is_on_screen_without_a_key() {
-    let stage = five();
-    let terminal = view(&stage);
+fn a_person_answers_the_real_claude_code_and_wakes_the_real_codex() {
+    isolated(|| {
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        let (claude, codex) = (Client::ClaudeCode, Client::Codex);
+        for client in [claude, codex] {
+            let project = stage.project_path();
+            stage.relay_ok(&["install", client.name(), "--project", &project, "--tools", "core,asks", "--yes"]);
+        }
+        for agent in ["carol", "dave", "erin"] {
+            stage.relay_ok(&["register", agent]);
+        }
+        stage.relay_ok(&["send", "dave", "The staging database moves tonight", "--from", "carol", "--thread", "move"]);
+        let joins = |client: Client, name: &str| {
+            Script::new().call("Join the mesh", &client.tool("register_agent"), json!({"name": name}))
+        };
+        let question = "Which port shall the server use?";
+        let of_claude = Model::start(
+            joins(claude, "alice")
+                .call("alice", &claude.tool("ask_user"), json!({"question": question}))
+                .say("port 8080", "The server listens at 8080 now."),
+        );
+        let request = "Please run the tests again";
+        let of_codex = Model::start(joins(codex, "bob").say("bob", "I am bob now.").call_with(
+            request,
+            &codex.tool("send_message"),
+            move |news| json!({"to": "carol", "body": "The tests pass", "reply_to": id_of(news, request)}),
+        ));
+        let (alice, bob) = (claude.open(&stage, &of_claude), codex.open(&stage, &of_codex));
+        bob.terminal.type_line("Join the mesh as bob.");
+        bob.says("I am bob now.");
+        alice.terminal.type_line("Join the mesh as alice, and ask which port.");
+
+        let view = view(&stage);
+        view.wait_for("1 needs you · 5 agents");
+        // Who was chosen before stays chosen.
+        view.press("Home");
+        view.wait_for("▸ alice");
+        view.wait_for(question);
+        view.press("a");
+        view.wait_for("Answer (TEXT, refuse):");
+        view.type_line("port 8080");
+        alice.terminal.wait_for("The server listens at 8080 now.");
+        view.wait_until_gone("Needs you");
+
+        // Another agent asks bob, who sleeps; the answer is on screen by itself.
+        view.press("/");
+        view.type_line("staging");
+        view.wait_for("Found “staging”");
+        view.press("Enter");
+        view.wait_for("carol → dave");
+        stage.relay_ok(&["send", "bob", request, "--from", "carol", "--thread", "move"]);
+        view.wait_for("The tests pass");
+        view.press("e");
+        view.wait_for("Write to (.html, .md, .json): move.html");
+        view.press("Enter");
+        view.wait_for("3 messages are in");
+        let written = fs::read_to_string(stage.project.join("move.html")).expect("it is written");
+        assert!(written.contains(request) && written.contains("The tests pass"), "{written}");
+        let status: Value = serde_json::from_str(&stage.relay_ok(&["thread", "move", "--json"])).expect("JSON");
+        let asked = status["messages"].as_array().and_then(|all| all.iter().find(|one| one["body"] == request));
+        assert_eq!(asked.map(|one| &one["recipients"][0]["status"]), Some(&json!("acknowledged")), "{status}");
+    });
+}
+
+test_support::on_every_store! { env!("CARGO_BIN_EXE_relay-mesh"); what_happens_is_on_screen_without_a_key }
+
+fn what_happens_is_on_screen_without_a_key(place: &mut Place) {
+    let stage = &place.stage;
+    talk(stage);
+    let terminal = view(stage);
     terminal.wait_for("the build is red");
     terminal.press("Tab");
     terminal.press("Enter");
@@ -115,6 +183,28 @@ fn what_happens_is_on_screen_without_a_key() {
     terminal.wait_for("paused");
     stage.relay_ok(&["register", "frank"]);
     terminal.wait_for("6 agents");
+}
+
+#[test]
+fn servers_that_go_away_leave_what_was_known_and_what_happens_after_they_are_back_is_on_screen() {
+    let mut place = Place::on_one_server(env!("CARGO_BIN_EXE_relay-mesh"));
+    talk(&place.stage);
+    let terminal = view(&place.stage);
+    terminal.wait_for("the build is red");
+    terminal.press("Tab");
+    terminal.press("Enter");
+    terminal.wait_for("○ dave: stored");
+    place.servers[0].kill();
+    terminal.wait_for("last known state: could not reach");
+    let screen = terminal.screen();
+    for known in ["alice", "erin", "the build is red", "○ dave: stored"] {
+        assert!(screen.contains(known), "{known}: {screen}");
+    }
+    place.servers[0].restart();
+    wait_for("the servers answer", || (place.stage.run(&["agents"]).code == Some(0)).then_some(()));
+    place.stage.relay_ok(&["send", "carol", "it is green again", "--from", "erin", "--thread", "build"]);
+    terminal.wait_for("it is green again");
+    terminal.wait_until_gone("last known state");
 }
 
 #[test]

@@ -123,6 +123,12 @@ macro_rules! commands {
                 }
             }
 
+            pub(crate) fn uses_folder(&self) -> bool {
+                match self {
+                    $(Command::$name(arguments) => arguments.uses_folder(),)*
+                }
+            }
+
             pub(crate) fn may_start_cleanup(&self) -> bool {
                 match self {
                     $(Command::$name(arguments) => cleanup_of(arguments),)*
@@ -255,7 +261,7 @@ commands! {
     DetectHarness(detect_harness::Args),
     /// Prove that everything works
     Doctor(doctor::Args),
-    /// Move a mesh to another store or to a file, or show its size
+    /// Move a mesh to another store or to a file, show its size, or trust a folder
     Store(store::Args),
     /// Print a nats-server configuration under which no machine passes for another
     NatsAuth(nats_auth::Args),

@@ -23,6 +23,12 @@ pub(crate) trait CommandSpec: clap::Args {
         common
     }
 
+    /// Whether it uses the data folder. Those that do not go on also where a project names a folder that is not its
+    /// user's.
+    fn uses_folder(&self) -> bool {
+        true
+    }
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError>;
 }
 

@@ -7,7 +7,7 @@ use mesh::names::AgentName;
 use mesh::sessions::{Call, Caller, Principal};
 
 use crate::compose::{self, Client, Open, OpenError};
-use crate::config::Settings;
+use crate::config::{ConfigError, Settings, Shared, default_dir};
 use crate::environment::Environment;
 use crate::errors::CommandError;
 use crate::render::Printer;
@@ -62,6 +62,14 @@ impl Context {
         let mut other = self.at(self.workdir.clone());
         other.settings.away_after.value = silence;
         other
+    }
+
+    /// The same context with the data folder that the user has if nobody names one.
+    pub(crate) fn in_own_folder(&self) -> Result<Context, CommandError> {
+        let mut other = self.as_the_user();
+        other.settings.dir = default_dir::default_dir(&self.environment).ok_or(ConfigError::NoHome)?;
+        other.settings.shared.value = Shared::InTheFolder;
+        Ok(other)
     }
 
     /// The same context, which speaks for no agent that the settings name.

@@ -10,6 +10,17 @@ pub(crate) fn typed(text: &str) -> Option<Duration> {
     }
 }
 
+/// A length of time, or what to write instead.
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
+    typed(text).ok_or_else(|| "write it as `30`, `30s`, `5m` or `2h`".to_owned())
+}
+
+/// A length of time that is not zero.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let span = timeout(text)?;
+    if span.is_zero() { Err("it must be more than zero".to_owned()) } else { Ok(span) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! The relay-mesh binary: parses the command line, composes the crates and prints.
 
+mod answering;
 mod arguments;
 mod atomic_write;
 mod cli;
@@ -19,6 +20,7 @@ mod errors;
 mod event_hooks;
 mod events;
 mod exit;
+mod exporting;
 mod file_mark;
 mod git_checkout;
 mod git_remote;
@@ -28,6 +30,8 @@ mod logging;
 mod machine;
 mod own_path;
 mod owner;
+mod pace;
+mod patterns;
 mod pipelines;
 mod process_info;
 mod recording;
@@ -53,7 +57,7 @@ use tokio::runtime::Builder;
 use crate::cli::{Cli, Command};
 use crate::command::Threads;
 use crate::commands::hook;
-use crate::config::Settings;
+use crate::config::{ProjectFolder, Settings};
 use crate::context::{Context, Seat};
 use crate::environment::Environment;
 use crate::errors::{CommandError, Failure};
@@ -111,6 +115,13 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
     let settings = Settings::load(cli.command.settings(&cli.common)?, &environment, &workdir)?;
     for warning in &settings.warnings {
         printer.warn(warning);
+    }
+    let project_folder = match cli.command.uses_folder() {
+        true => ProjectFolder::of(&settings, &environment)?,
+        false => None,
+    };
+    if let Some(folder) = project_folder {
+        folder.make()?;
     }
     let speaks_of_store = cli.common.store.is_some();
     let cleans_up = cli.command.may_start_cleanup();

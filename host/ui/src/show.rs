@@ -1,8 +1,9 @@
 //! The thread that draws and the thread that waits for the terminal.
 
-use std::io;
+use std::io::{self, BufWriter};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
@@ -16,6 +17,11 @@ use crate::terminal::Taken;
 
 /// So much is taken in before the screen is drawn again, so that a flood of news still shows something.
 const AT_ONCE: usize = 256;
+/// A frame is written in one piece, if it is no larger than this.
+const WRITTEN_AT_ONCE: usize = 64 * 1024;
+/// The shortest time between two frames that only news ask for: each costs half a millisecond. The first news after a
+/// pause is on screen at once, and so is what a key does.
+const FRAME: Duration = Duration::from_millis(80);
 
 /// What the drawing thread waits for.
 #[derive(Debug)]
@@ -104,21 +110,23 @@ fn read_keys(incoming: &Sender<Incoming>) {
 }
 
 fn show(palette: Palette, incoming: &Receiver<Incoming>, carry_out: &mut impl FnMut(Effect)) -> io::Result<()> {
-    let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+    let mut terminal = Terminal::new(CrosstermBackend::new(BufWriter::with_capacity(WRITTEN_AT_ONCE, io::stdout())))?;
     let (mut live, mut screen) = (Live::default(), Screen::of(palette));
     loop {
         terminal.draw(|frame| {
             let beyond = draw(frame, &live, &mut screen);
             live.fit_detail(beyond);
         })?;
+        let drawn = Instant::now();
         // The sender of keys lives as long as this.
-        let Ok(first) = incoming.recv() else { return Ok(()) };
-        let more = std::iter::from_fn(|| incoming.try_recv().ok()).take(AT_ONCE);
-        for next in std::iter::once(first).chain(more) {
+        let Ok(mut next) = incoming.recv() else { return Ok(()) };
+        let (mut is_awaited, mut taken) = (false, 1);
+        loop {
             match next {
                 Incoming::Stop => return Ok(()),
                 Incoming::News(news) => live.take(*news),
                 Incoming::Terminal(event) => {
+                    is_awaited = true;
                     for press in presses(&event, &live, &screen) {
                         for effect in live.press(press) {
                             if effect == Effect::Quit {
@@ -129,6 +137,13 @@ fn show(palette: Palette, incoming: &Receiver<Incoming>, carry_out: &mut impl Fn
                     }
                 }
             }
+            if taken == AT_ONCE {
+                break;
+            }
+            let wait = if is_awaited { Duration::ZERO } else { FRAME.saturating_sub(drawn.elapsed()) };
+            let Ok(more) = incoming.recv_timeout(wait) else { break };
+            next = more;
+            taken += 1;
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The verbs of messages.
 
+use std::collections::BTreeMap;
+
 use crate::commands::Command;
 use crate::messages::address::AddressError;
+use crate::messages::all_receipts::{GrownReceipts, ReceiptCounts};
 use crate::messages::fetch::{AckError, Acknowledged, Fetch, FetchError, Fetched, Lease};
 use crate::messages::id_prefix::IdError;
 use crate::messages::receipt::DeliveryStatus;
 use crate::messages::status::{MeshStatus, MessageStatus, StatusError};
 use crate::messages::wake::{Wake, WakeError};
-use crate::messages::watch::{Mailed, Received};
-use crate::messages::{Message, address, fetch, hand_over, id_prefix, kept, outbox, status, wake, watch};
+use crate::messages::watch::{Mailed, ReceiptsOf, Received};
+use crate::messages::{Message, address, all_receipts, fetch, hand_over, id_prefix, kept, outbox, status, wake, watch};
 use crate::names::{AgentName, MessageId};
 use crate::sessions::{Principal, SessionRef};
 use crate::{Mesh, Queued, RepositoryReservations};
@@ -132,11 +135,11 @@ impl Mesh {
         watch::hold_delivery(&self.core, session).await
     }
 
-    /// Watches for growth of the event log and, if given, of an inbox and of an inbox's receipts.
+    /// Watches for growth of the event log and, if given, of an inbox and of receipts.
     pub async fn watch_growth(
         &self,
         inbox: Option<&AgentName>,
-        receipts: Option<&AgentName>,
+        receipts: Option<ReceiptsOf<'_>>,
     ) -> Result<Box<dyn Watch>, StoreError> {
         watch::watch_growth(&self.core, inbox, receipts).await
     }
@@ -149,6 +152,20 @@ impl Mesh {
     /// The current end position of an inbox's receipts.
     pub async fn receipts_end(&self, agent: &AgentName) -> Result<Position, StoreError> {
         watch::receipts_end(&self.core, agent).await
+    }
+
+    /// The current end of each inbox's receipts; without those that never had any.
+    pub async fn ends_of_receipts(&self) -> Result<BTreeMap<AgentName, Position>, StoreError> {
+        all_receipts::ends(&self.core).await
+    }
+
+    /// Which inboxes have more receipts than were read of each. `known` is what the last look left. Only reads.
+    pub async fn grown_receipts(
+        &self,
+        read: &BTreeMap<AgentName, Position>,
+        known: &mut ReceiptCounts,
+    ) -> Result<GrownReceipts, StoreError> {
+        all_receipts::grown(&self.core, read, known).await
     }
 
     /// A message as it is in an inbox, settled or not; none if it is not there, or no more.

@@ -1,6 +1,7 @@
 //! Messages: how they are sent, stored, fetched and acknowledged, and their delivery history.
 
 pub(crate) mod address;
+pub(crate) mod all_receipts;
 pub mod channel;
 pub(crate) mod checkpoint;
 pub(crate) mod envelope;

@@ -15,10 +15,11 @@ use crate::commands::order;
 use crate::core::Core;
 use crate::delivery::pass;
 use crate::messages::Message;
+use crate::messages::inbox::Inbox;
 use crate::messages::inboxes::Inboxes;
 use crate::messages::kept::{self, KeptMessage};
 use crate::messages::outbox;
-use crate::messages::receipt::RecipientStatus;
+use crate::messages::receipt::{DeliveryHistory, RecipientStatus};
 use crate::messages::send;
 use crate::names::{AgentName, MessageId};
 use crate::reservations;
@@ -49,16 +50,15 @@ pub enum StatusError {
     Store(#[from] store::StoreError),
 }
 
-/// A sender and a recipient between whom the loop guard stopped waking.
+/// Messages of one sender in one inbox that go no further by themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeldPair {
+pub struct StuckMail {
     /// The sender.
     pub from: AgentName,
-    /// The recipient, which is not woken.
+    /// The recipient.
     pub to: AgentName,
-    /// Number of held messages.
     pub messages: usize,
-    /// Why the latest is held.
+    /// Why the latest goes no further.
     pub reason: String,
 }
 
@@ -72,8 +72,10 @@ pub struct MeshStatus {
     /// How many of these were counted by the servers and not read here: no receipt concerns them, and damage among
     /// them is unknown.
     pub counted: usize,
-    /// The pairs between whom waking stopped.
-    pub held: Vec<HeldPair>,
+    /// Mail for which the loop guard stopped waking.
+    pub held: Vec<StuckMail>,
+    /// Mail that no route takes. It stays in the inbox.
+    pub undeliverable: Vec<StuckMail>,
     /// What could not be read, and why, one sentence each. Everything else is complete.
     pub damaged: Vec<String>,
     /// Messages in this machine's outbox: waiting for the servers, or returned.
@@ -194,23 +196,25 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
             status.damaged.push(format!("{}: {} damaged lines were skipped", keys::inbox(&name), inbox.damage));
         }
         let now = core.machine.now();
-        let mut held: BTreeMap<AgentName, HeldPair> = BTreeMap::new();
-        for slot in inbox.open.all() {
-            let Some(reason) = slot.history.held(now) else { continue };
-            let from = slot.header.from.clone();
-            let pair = held.entry(from.clone()).or_insert_with(|| HeldPair {
-                from,
-                to: name.clone(),
-                messages: 0,
-                reason: String::new(),
-            });
-            pair.messages += 1;
-            reason.clone_into(&mut pair.reason);
-        }
-        status.held.extend(held.into_values());
+        status.held.extend(stuck(&name, &inbox, |history| history.held(now)));
+        status.undeliverable.extend(stuck(&name, &inbox, |history| history.undeliverable.as_deref()));
     }
     agents::list::note_what_their_user_says(core, &mut status.agents).await?;
     Ok(status)
+}
+
+/// The open messages of an inbox that go no further for a reason, by their sender.
+fn stuck(to: &AgentName, inbox: &Inbox, why: impl Fn(&DeliveryHistory) -> Option<&str>) -> Vec<StuckMail> {
+    let mut stuck: BTreeMap<AgentName, StuckMail> = BTreeMap::new();
+    for slot in inbox.open.all() {
+        let Some(reason) = why(&slot.history) else { continue };
+        let from = slot.header.from.clone();
+        let none = || StuckMail { from: from.clone(), to: to.clone(), messages: 0, reason: String::new() };
+        let mail = stuck.entry(from.clone()).or_insert_with(none);
+        mail.messages += 1;
+        reason.clone_into(&mut mail.reason);
+    }
+    stuck.into_values().collect()
 }
 
 async fn histories(core: &Core, owners: &[AgentName], id: MessageId) -> Result<Option<MessageStatus>, StoreError> {

@@ -1,6 +1,6 @@
 //! Long-lived watches on an inbox or on the sessions of a harness.
 
-use store::{Hold, Position, StoreError, Watch};
+use store::{Hold, Key, Position, StoreError, Watch};
 
 use crate::core::Core;
 use crate::delivery::serve::Either;
@@ -60,12 +60,31 @@ pub(crate) async fn inbox_end(core: &Core, agent: &AgentName) -> Result<Position
     core.shared.end(&keys::inbox(agent)).await
 }
 
+/// Whose receipts are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceiptsOf<'a> {
+    /// Those of one inbox.
+    One(&'a AgentName),
+    /// Those of every inbox.
+    All,
+}
+
+impl ReceiptsOf<'_> {
+    fn key(self) -> Key {
+        match self {
+            ReceiptsOf::One(agent) => keys::receipts(agent),
+            ReceiptsOf::All => keys::agents(),
+        }
+    }
+}
+
 pub(crate) async fn watch_growth(
     core: &Core,
     inbox: Option<&AgentName>,
-    receipts: Option<&AgentName>,
+    receipts: Option<ReceiptsOf<'_>>,
 ) -> Result<Box<dyn Watch>, StoreError> {
-    let grown = std::iter::once(keys::global()).chain(inbox.map(keys::inbox)).chain(receipts.map(keys::receipts));
+    let receipts = receipts.map(ReceiptsOf::key);
+    let grown = std::iter::once(keys::global()).chain(inbox.map(keys::inbox)).chain(receipts);
     let grown: Vec<_> = grown.collect();
     core.shared.watch(&grown).await
 }

@@ -206,8 +206,13 @@ async fn what_no_route_takes_is_undeliverable_until_it_is_fetched() {
     let id = world.say("alice", "hello").await;
     let why = "no route took it: turn (denied: no grant); queue (denied: no grant)";
     until(&world, id, &format!("stored, refused by turn, refused by queue, undeliverable: {why}")).await;
+    let undeliverable = async || world.mesh.status().await.expect("read").undeliverable;
+    let stuck = undeliverable().await;
+    let in_short: Vec<_> = stuck.iter().map(|mail| (mail.to.as_str(), mail.messages, mail.reason.as_str())).collect();
+    assert_eq!(in_short, [("alice", 1, why)]);
     assert_eq!(world.fetch("alice").await, "hello", "it waits in the inbox all the same");
     until(&world, id, "stored, read by fetch, refused by turn, refused by queue").await;
+    assert_eq!(undeliverable().await, []);
     stop.cancel();
 }
 

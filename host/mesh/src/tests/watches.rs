@@ -1,10 +1,13 @@
 //! Watching and searching: no awaited change is missed, and damage affects only the damaged entry.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use store::{Store as _, Watch};
+use store::{Position, Store as _, Watch};
 
 use super::{World, name};
+use crate::ReceiptCounts;
+use crate::names::AgentName;
 use crate::storage::keys;
 use crate::testing::session_call;
 
@@ -35,6 +38,40 @@ async fn a_status_changes_with_the_sessions_of_this_machine_too() {
     while told(&mut watch).await {}
     world.register(&session_call("c1", "s1"), "alice").await;
     assert!(told(&mut watch).await, "an agent joined");
+}
+
+#[tokio::test]
+async fn who_follows_all_receipts_is_told_in_which_inboxes_there_is_more() {
+    let world = World::new();
+    for agent in ["alice", "bob", "carol"] {
+        world.joined(agent).await;
+    }
+    let mut known = ReceiptCounts::default();
+    let mut read = world.mesh.ends_of_receipts().await.expect("read");
+    assert!(read.is_empty(), "none of them has any: {read:?}");
+    let mut more = async |read: &BTreeMap<AgentName, Position>| {
+        let grown = world.mesh.grown_receipts(read, &mut known).await.expect("read");
+        let more: Vec<String> = grown.more.iter().map(|(agent, from)| format!("{agent} {}", from.0)).collect();
+        (more.join(", "), grown.gone)
+    };
+    for agent in ["alice", "bob"] {
+        world.say(agent, "hello").await;
+        world.fetch(agent).await;
+    }
+    assert_eq!(more(&read).await, ("alice 0, bob 0".to_owned(), Vec::new()));
+    read = world.mesh.ends_of_receipts().await.expect("read");
+    assert_eq!(read.keys().map(AgentName::as_str).collect::<Vec<_>>(), ["alice", "bob"]);
+    assert_eq!(more(&read).await, (String::new(), Vec::new()));
+    // What is shorter than what was read is another log; what is gone altogether need not be remembered.
+    read.insert(name("bob"), Position(u64::MAX));
+    read.insert(name("carol"), Position(7));
+    read.insert(name("dave"), Position(7));
+    assert_eq!(more(&read).await, ("bob 0".to_owned(), vec![name("dave"), name("carol")]));
+    let meta = keys::meta(&name("alice"));
+    let revision = world.store.get(&meta).await.expect("read").map(|value| value.revision);
+    world.store.swap(&meta, revision, None, store::Durability::Process).await.expect("removed");
+    let read = BTreeMap::from([(name("alice"), read[&name("alice")])]);
+    assert_eq!(more(&read).await, ("bob 0".to_owned(), Vec::new()), "who is forgotten has receipts until they are old");
 }
 
 #[tokio::test]

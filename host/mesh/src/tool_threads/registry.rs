@@ -162,6 +162,8 @@ impl Mesh {
         let day = keys::threads_of(row.started);
         let write = |old: Option<Vec<ThreadRow>>| {
             let mut rows = old.unwrap_or_default();
+            // A harness that is run for each prompt gives its session an id of its own at the first one.
+            rows.retain(|old| old.thread == row.thread || old.thread != record.agent.id);
             match rows.iter_mut().find(|old| old.thread == row.thread) {
                 Some(old) => *old = ThreadRow { summed_up: old.summed_up, died: old.died.take(), ..row.clone() },
                 None => rows.push(row.clone()),

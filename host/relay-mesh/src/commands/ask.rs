@@ -8,9 +8,10 @@ use mesh::ports::driver::Answer;
 use mesh::ports::machine::Machine as _;
 
 use crate::command::CommandSpec;
-use crate::commands::waiting::{Patience, Waited, timeout};
+use crate::commands::waiting::{Patience, Waited};
 use crate::compose::Open;
 use crate::context::Context;
+use crate::duration::timeout;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::shapes::asks::AskShape;

@@ -6,8 +6,8 @@ use mesh::ports::machine::{Instant, Machine as _};
 use mesh::tool_threads::ThreadRow;
 
 use crate::command::CommandSpec;
-use crate::commands::run::span;
 use crate::context::Context;
+use crate::duration::span;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::runs::permission;

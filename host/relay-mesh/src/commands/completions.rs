@@ -55,6 +55,10 @@ impl Names {
 }
 
 impl CommandSpec for Args {
+    fn uses_folder(&self) -> bool {
+        self.names.is_some()
+    }
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         match (self.names, self.shell) {
             (Some(names), _) => {

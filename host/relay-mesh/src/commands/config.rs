@@ -74,6 +74,10 @@ use crate::shapes::settings::ConfigShape;
 pub(crate) struct Args {}
 
 impl CommandSpec for Args {
+    fn uses_folder(&self) -> bool {
+        false
+    }
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         context.printer.show(&ConfigShape::from(&context.settings))?;
         Ok(Exit::Success)

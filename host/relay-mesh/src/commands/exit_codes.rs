@@ -50,6 +50,10 @@ pub(crate) fn rows() -> impl Iterator<Item = (u8, &'static str)> {
 }
 
 impl CommandSpec for Args {
+    fn uses_folder(&self) -> bool {
+        false
+    }
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let exit_codes = rows().map(|(code, meaning)| ExitCodeShape { code, meaning }).collect();
         context.printer.show(&ExitCodesShape { exit_codes })?;

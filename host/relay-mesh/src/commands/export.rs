@@ -1,20 +1,16 @@
 //! `relay-mesh export`: a conversation as one file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mesh::names::AgentName;
-use store::Durability;
-use view::{ThreadView, export};
+use view::ThreadView;
 
-use crate::atomic_write;
 use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::exporting::{Form, MOST, text, write};
 use crate::runs::permission::mail_reader;
-
-/// The longest file has so many messages.
-pub(crate) const MOST: usize = 10_000;
 
 /// Write a conversation as one file: a page, Markdown or JSON
 #[derive(clap::Args, Debug)]
@@ -39,16 +35,6 @@ pub(crate) struct Args {
     agent: Option<AgentName>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Form {
-    /// A page for a browser
-    Html,
-    /// Markdown
-    Md,
-    /// The JSON of `relay-mesh thread --json`
-    Json,
-}
-
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
@@ -68,22 +54,4 @@ impl CommandSpec for Args {
         context.warn_of_damage(thread.damaged);
         Ok(Exit::Success)
     }
-}
-
-fn text(thread: &ThreadView, form: Form) -> Result<String, CommandError> {
-    Ok(match form {
-        Form::Html => export::html(thread),
-        Form::Md => export::markdown(thread),
-        Form::Json => serde_json::to_string(thread).map_err(std::io::Error::from)?,
-    })
-}
-
-/// Writes a conversation into a file, which is replaced whole or not at all.
-pub(crate) fn write(thread: &ThreadView, form: Form, path: &Path) -> Result<(), CommandError> {
-    let written = atomic_write::replace(path, text(thread, form)?.as_bytes(), 0o600, Durability::Synced);
-    let failed = |error| {
-        let what = format!("`{}` could not be written", path.display());
-        CommandError::caused_by(&what, None, Exit::Failure, error)
-    };
-    written.map_err(failed)
 }

@@ -7,8 +7,8 @@ use mesh::{DryRun, Scope};
 use store::StoreError;
 
 use crate::command::CommandSpec;
-use crate::commands::waiting::timeout;
 use crate::context::Context;
+use crate::duration::timeout;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::retention;

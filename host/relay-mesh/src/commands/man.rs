@@ -29,6 +29,10 @@ pub(crate) struct Args {
 }
 
 impl CommandSpec for Args {
+    fn uses_folder(&self) -> bool {
+        false
+    }
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let mut cli = Cli::command();
         cli.build();

@@ -10,13 +10,14 @@ use mesh::runs::Workplace;
 use serde_json::Value;
 
 use crate::command::CommandSpec;
-use crate::commands::review::{Talk, time};
-use crate::commands::run::span;
+use crate::commands::review::Talk;
 use crate::context::Context;
+use crate::duration::span;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::pipelines::work::Work;
 use crate::pipelines::{PipelineFolder, Pipelines};
+use crate::runs::begin::time_or_usual;
 use crate::runs::permission::{self, Evidence};
 use crate::runs::{Runs, begin, changes, settle};
 use crate::shapes::reviews::PipelineShape;
@@ -163,7 +164,7 @@ async fn start(wanted: ReviewArgs, context: &Context) -> Result<Exit, CommandErr
         verify,
         rounds: wanted.rounds,
         least: wanted.fix,
-        time: time(wanted.timeout),
+        time: time_or_usual(wanted.timeout),
         supervisor: open.machine.this_process(),
         started: open.machine.now(),
         steps: Vec::new(),

@@ -6,10 +6,11 @@ use mesh::Release;
 use mesh::names::AgentName;
 
 use crate::command::CommandSpec;
-use crate::commands::reserve::{folder, meant};
+use crate::commands::reserve::folder;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::patterns::meant;
 use crate::shapes::reservations::ReleasedShape;
 
 /// Give back what you reserved

@@ -3,16 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use mesh::names::AgentName;
-use mesh::reservations::glob::Glob;
-use mesh::reservations::repository::Repository;
 use mesh::reservations::{Mode, Ttl};
-use mesh::{Mesh, Others, Own, Reserve, Reserved};
+use mesh::{Others, Own, Reserve, Reserved};
 
 use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::duration;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::patterns::meant;
 use crate::render::printable_line;
 use crate::shapes::reservations::ReservedShape;
 
@@ -118,13 +117,6 @@ fn may_become_a_folder(folder: &Path, typed: &str) -> bool {
 /// The folder at which patterns start: `--repo`, else the working folder.
 pub(crate) fn folder(context: &Context, repo: Option<PathBuf>) -> PathBuf {
     repo.map_or_else(|| context.workdir.clone(), |folder| context.workdir.join(folder))
-}
-
-/// The repository that a folder is in, and the typed patterns relative to the repository's top.
-pub(crate) fn meant(mesh: &Mesh, folder: &Path, typed: &[String]) -> Result<(Repository, Vec<Glob>), CommandError> {
-    let checkout = mesh.checkout(folder)?;
-    let patterns = typed.iter().map(|typed| mesh.pattern(&checkout, folder, typed)).collect::<Result<_, _>>()?;
-    Ok((checkout.repository, patterns))
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use mesh::reviews::{Review, Severity, Subject, counts_against};
 use view::ReviewView;
 
 use crate::command::CommandSpec;
-use crate::commands::run::span;
 use crate::context::Context;
+use crate::duration::span;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::{Format, Printer, Show as _};
@@ -108,16 +108,10 @@ impl Args {
             folder: begin::existing(&folder)?,
             by: self.by,
             verify: self.verify,
-            time: time(self.timeout),
+            time: crate::runs::begin::time_or_usual(self.timeout),
             report: Vec::new(),
         })
     }
-}
-
-/// The time of a reviewer's run, in milliseconds.
-pub(crate) fn time(timeout: Option<Duration>) -> u64 {
-    let usual = mesh::runs::RunLimits::default().time;
-    timeout.map_or(usual, |timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
 }
 
 fn exit_of(review: &Review, fail_on: Option<Severity>) -> Exit {

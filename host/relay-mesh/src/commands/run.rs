@@ -11,8 +11,9 @@ use serde_json::Value;
 use view::RunView;
 
 use crate::command::CommandSpec;
-use crate::commands::{input, waiting};
+use crate::commands::input;
 use crate::context::Context;
+use crate::duration::span;
 use crate::errors::{CommandError, Failure, StreamError};
 use crate::exit::Exit;
 use crate::render::{Format, Printer};
@@ -128,12 +129,6 @@ impl From<Loaded> for Extensions {
             Loaded::All => Extensions::All,
         }
     }
-}
-
-/// A time that is not zero; a bare number is seconds.
-pub(crate) fn span(text: &str) -> Result<Duration, String> {
-    let span = waiting::timeout(text)?;
-    if span.is_zero() { Err("a run needs time: it must be more than zero".to_owned()) } else { Ok(span) }
 }
 
 /// Dollars as millionths.

@@ -1,14 +1,12 @@
 //! `relay-mesh send`: store a message for an agent, or for everyone, and notify the recipients.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::messages::receipt::DeliveryStatus;
 use mesh::messages::{Draft, Priority};
-use mesh::names::{AgentName, MessageId};
+use mesh::names::AgentName;
 use mesh::sessions::Principal;
-use mesh::{Audience, MessageStatus, Sent, Served};
-use tokio_util::sync::CancellationToken;
+use mesh::{Audience, Sent};
 
 use crate::command::CommandSpec;
 use crate::commands::input;
@@ -17,13 +15,12 @@ use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::shapes::mail::SentShape;
+use crate::wake::{bring, is_taken};
 
 /// More than a message may hold, so that the error for a long body can name its length.
 const LONGEST_INPUT: usize = 16 * 1024 * 1024;
 /// How long `--wake` tries the recipient's routes.
 const WAKE_PATIENCE: Duration = Duration::from_secs(5);
-/// How often `--wake` checks whether a route took the message.
-const WAKE_LOOK: Duration = Duration::from_millis(25);
 
 /// Send a message to an agent
 #[derive(clap::Args, Debug)]
@@ -213,42 +210,4 @@ pub(crate) async fn wake(context: &Context, open: &Open, caller: &Principal, sen
         ));
     }
     Ok(())
-}
-
-/// Delivers from this process until every recipient's harness has taken the message, or for `timeout`. Returns
-/// the message's status.
-pub(crate) async fn bring(
-    open: &Open,
-    caller: &Principal,
-    id: MessageId,
-    timeout: Duration,
-) -> Result<MessageStatus, CommandError> {
-    let stop = CancellationToken::new();
-    let deliver = Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone());
-    let watch = async {
-        let mut look = tokio::time::interval(WAKE_LOOK);
-        loop {
-            look.tick().await;
-            if is_taken(&open.mesh.message_status(caller, id).await?) {
-                return Ok::<(), mesh::StatusError>(());
-            }
-        }
-    };
-    tokio::select! {
-        outcome = tokio::time::timeout(timeout, watch) => {
-            if let Ok(taken) = outcome {
-                taken?;
-            }
-        }
-        // Delivery runs until it is stopped, which only happens below.
-        () = deliver => {}
-    }
-    stop.cancel();
-    open.mesh.write_minutes().await?;
-    Ok(open.mesh.message_status(caller, id).await?)
-}
-
-/// Whether each recipient's harness has taken a message.
-fn is_taken(status: &MessageStatus) -> bool {
-    status.recipients.iter().all(|recipient| recipient.history.status() >= DeliveryStatus::Accepted)
 }

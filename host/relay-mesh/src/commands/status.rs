@@ -7,9 +7,9 @@ use mesh::ports::machine::{Instant, Machine};
 use mesh::{MeshStatus, RepositoryReservations};
 
 use crate::command::CommandSpec;
-use crate::commands::waiting::timeout;
 use crate::compose::Open;
 use crate::context::Context;
+use crate::duration::timeout;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::Format;
@@ -21,7 +21,7 @@ use crate::shapes::commands::CommandsShape;
 use crate::shapes::harness_servers::HarnessServerShape;
 use crate::shapes::mail::QueuedShape;
 use crate::shapes::reservations::ListedShapes;
-use crate::shapes::server::{HeldShape, Part, StatusShape};
+use crate::shapes::server::{Part, StatusShape, StuckShape};
 use crate::signals::Stop;
 
 /// Show how the mesh is doing
@@ -143,12 +143,6 @@ async fn look(context: &Context, open: &Open) -> Result<Snapshot, CommandError> 
 
 fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part], detail: Detail) -> StatusShape<'a> {
     let Snapshot { server, of_harnesses, status, reserved, commands, now } = found;
-    let held = status.held.iter().map(|held| HeldShape {
-        from: held.from.to_string(),
-        to: held.to.to_string(),
-        messages: held.messages,
-        reason: held.reason.clone(),
-    });
     StatusShape {
         dir: context.settings.dir.value.display().to_string(),
         server: ServerRecord::shape(server.as_ref()),
@@ -158,7 +152,8 @@ fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part], detail: Det
         counted: status.counted,
         reservations: ListedShapes::of(reserved, *now),
         commands: CommandsShape::of(commands, *now).commands,
-        held: held.collect(),
+        held: status.held.iter().map(StuckShape::from).collect(),
+        undeliverable: status.undeliverable.iter().map(StuckShape::from).collect(),
         damaged: status.damaged.clone(),
         queued: status.queued.iter().map(QueuedShape::from).collect(),
         out_of_reach: status.out_of_reach.clone(),

@@ -15,6 +15,10 @@ const WIT: &str = "0.1";
 pub(crate) struct Args {}
 
 impl CommandSpec for Args {
+    fn uses_folder(&self) -> bool {
+        false
+    }
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         context.printer.show(&VersionShape {
             version: env!("CARGO_PKG_VERSION"),

@@ -7,8 +7,9 @@ use mesh::names::AgentName;
 use mesh::ports::machine::Machine;
 
 use crate::command::CommandSpec;
-use crate::commands::waiting::{Patience, Waited, timeout};
+use crate::commands::waiting::{Patience, Waited};
 use crate::context::Context;
+use crate::duration::timeout;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::shapes::agents::{AgentsShape, Detail};

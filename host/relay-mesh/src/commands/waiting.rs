@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::duration;
 use crate::errors::{CommandError, StreamError};
 use crate::signals::Stop;
 
@@ -50,9 +49,4 @@ impl Patience {
             () = end => Waited::InVain,
         }
     }
-}
-
-/// Parses a duration as people type it, such as `5m`.
-pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
-    duration::typed(text).ok_or_else(|| "write it as `30`, `30s`, `5m` or `2h`".to_owned())
 }

@@ -14,7 +14,7 @@ const IN_XDG: &str = "relay-mesh";
 const VARIABLES: [&str; 2] = ["XDG_DATA_HOME", "XDG_STATE_HOME"];
 
 /// The default data folder; none if there is no home folder either.
-pub(super) fn default_dir(environment: &Environment) -> Option<Setting<PathBuf>> {
+pub(crate) fn default_dir(environment: &Environment) -> Option<Setting<PathBuf>> {
     let in_home = in_home(environment);
     let mut in_xdg = in_xdg(environment);
     // Among several, the one that is used already: a variable that is set later moves no mesh.

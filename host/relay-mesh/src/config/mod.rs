@@ -9,6 +9,7 @@ mod event_hooks;
 mod file;
 mod mode;
 mod nats;
+mod project_folders;
 mod store;
 mod threads;
 mod user_file;
@@ -33,6 +34,7 @@ pub(crate) use consents::AllowedCommands;
 pub(crate) use event_hooks::{EventHooks, USUAL_TIMEOUT};
 pub(crate) use mode::{SettingsFile, set_edit_mode};
 pub(crate) use nats::{NatsOption, NatsValues};
+pub(crate) use project_folders::ProjectFolder;
 pub(crate) use store::{Servers, Shared, StoreAt};
 pub(crate) use threads::{CodexValues, ThreadSettings, ThreadValues};
 pub(crate) use values::{AutoCleanup, AutoReserve, Durable, TokenUse, Values, at_home, team};
@@ -148,6 +150,11 @@ pub(crate) enum ConfigError {
     },
     #[error("`{}` sets `{key}`, which a project may not set for the people who work in it", path.display())]
     NotTheProjects { path: PathBuf, key: &'static str },
+    /// It would count as the user's own, and anybody may have filled it.
+    #[error("the data folder `{}`, which `{}` names, was not made here", dir.display(), named_by.display())]
+    NotMadeHere { dir: PathBuf, named_by: PathBuf },
+    #[error("the data folder `{}`, which `{}` names, is in a repository", dir.display(), named_by.display())]
+    InARepository { dir: PathBuf, named_by: PathBuf },
     #[error("${name} is `{value}`: {why}")]
     Variable {
         name: &'static str,
@@ -169,6 +176,7 @@ impl Explain for ConfigError {
     fn exit(&self) -> Exit {
         match self {
             ConfigError::Unreadable { .. } | ConfigError::Unwritable { .. } => Exit::Failure,
+            ConfigError::NotMadeHere { .. } | ConfigError::InARepository { .. } => Exit::Refused,
             ConfigError::Invalid { .. }
             | ConfigError::NotTheProjects { .. }
             | ConfigError::Variable { .. }
@@ -188,6 +196,16 @@ impl Explain for ConfigError {
             ConfigError::Invalid { .. } => "`relay-mesh help config` lists every setting with an example".to_owned(),
             ConfigError::NotTheProjects { key, .. } => {
                 format!("put `{key}` into your own settings: ~/.config/relay-mesh/config.toml")
+            }
+            ConfigError::NotMadeHere { .. } => {
+                "what is in a data folder counts as yours, and this may have come with the project: if it is yours, run \
+                 `relay-mesh store trust`; if not, set RELAY_DIR, or take `dir` out of that file"
+                    .to_owned()
+            }
+            ConfigError::InARepository { .. } => {
+                "what is in a data folder counts as yours, and a clone or a pull may bring something into this one: let \
+                 `dir` name a folder elsewhere, such as `~/.relay-mesh-NAME`, or set RELAY_DIR yourself"
+                    .to_owned()
             }
             ConfigError::Variable { name, .. } => format!("unset {name}, or set it as `relay-mesh help config` shows"),
             ConfigError::NoStore => {

@@ -36,7 +36,7 @@ impl Driving {
     pub(super) async fn connect(&mut self) -> Result<Step, CommandError> {
         match self.start().await {
             Ok(()) => Ok(Step::On),
-            Err(why) if self.record.tool.is_some() => self.not_to_be_had(&why).await,
+            Err(why) if self.record.tool.is_some() => self.falls_back_or_ends(&why).await,
             Err(why) => self.failed(&why).await,
         }
     }
@@ -283,7 +283,7 @@ impl Driving {
 
     /// Where no way of driving a harness is left, as with an old version of it, it is run for one prompt at a time, if it can
     /// do that.
-    async fn falls_back(&mut self, why: &str) -> Result<bool, CommandError> {
+    pub(super) async fn falls_back(&mut self, why: &str) -> Result<bool, CommandError> {
         if self.record.connection.as_deref() == Some(EXEC) {
             return Ok(false);
         }

@@ -180,6 +180,9 @@ enum Over {
     Adapter(#[from] HarnessError),
     #[error("it took no action within {} s", BEGINS.as_secs())]
     Slow,
+    /// Its program takes no actions at all, as one that is too old.
+    #[error("{0}")]
+    Refused(HarnessError),
     /// Nobody is driven over it any more.
     #[error("its last agent has left")]
     Left,
@@ -400,6 +403,7 @@ impl Carrier {
                         }
                     }
                 }
+                (None, DriverEvent::Refused(_, error)) if !self.ready => return Err(Over::Refused(error)),
                 (session, event) => self.hand_over(session.as_deref(), event),
             }
         }

@@ -90,7 +90,7 @@ impl Driving {
     pub(super) async fn tool_failed(&mut self, why: &str) -> Result<Option<Step>, CommandError> {
         let Some(tool) = self.record.tool.clone() else { return Ok(None) };
         if self.record.session.is_none() {
-            return self.not_to_be_had(why).await.map(Some);
+            return self.falls_back_or_ends(why).await.map(Some);
         }
         let words = tool.summary.clone().or_else(|| self.record.last_words.clone());
         if words.is_none() {
@@ -107,6 +107,15 @@ impl Driving {
             text: format!("its thread cannot be gone on with, and it begins a new one: {why}"),
         });
         Ok(Some(Step::On))
+    }
+
+    /// Its program or its session could not be had. One of a harness that has no live protocol, as an old version of it, is
+    /// run for one prompt at a time; any other ends.
+    pub(super) async fn falls_back_or_ends(&mut self, why: &str) -> Result<Step, CommandError> {
+        if self.record.session.is_none() && self.falls_back(why).await? {
+            return Ok(Step::On);
+        }
+        self.not_to_be_had(why).await
     }
 
     /// Ends a thread whose program or session could not be had.

@@ -5,6 +5,7 @@
 //! event is sent twice or left out, a follower that reconnects continues where it was, and a slow one costs one
 //! buffered part of a log.
 
+mod cursor;
 mod delivery;
 mod deltas;
 mod follow;
@@ -14,10 +15,11 @@ mod socket;
 mod topic;
 mod words;
 
+pub(crate) use cursor::Cursor;
 pub(crate) use deltas::DeltaLine;
 pub(crate) use follow::{Followed, follow};
 pub(crate) use outlet::{Cut, Outlet};
 pub(crate) use serve::serve;
 pub(crate) use socket::Socket;
 pub(crate) use topic::Topic;
-pub(crate) use words::{Cursor, Subscription, Unwanted};
+pub(crate) use words::{Subscription, Unwanted};

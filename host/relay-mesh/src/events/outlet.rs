@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::words::{Cursor, EventLine};
+use super::cursor::Cursor;
+use super::words::EventLine;
 
 /// Why a follower was disconnected.
 #[derive(Debug, thiserror::Error)]

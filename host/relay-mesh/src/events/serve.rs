@@ -12,10 +12,11 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::cursor::Cursor;
 use super::follow::{Followed, follow};
 use super::outlet::{Cut, Outlet};
 use super::socket::Socket;
-use super::words::{Cursor, EventLine, Subscription};
+use super::words::{EventLine, Subscription};
 use crate::line_reader::{Line, Lines};
 
 /// The most followers at once. Each costs a file handle, and the server needs some itself.

@@ -21,7 +21,7 @@ pub(crate) enum Topic {
     Agents,
     /// Every message that is sent, of the whole mesh for its user, else what one agent sends and gets
     Messages,
-    /// How far the mail of one agent gets: each status with its route and its evidence
+    /// How far mail gets, that of the whole mesh for its user, else that of one agent: each status with route and evidence
     Delivery,
     /// Who is busy, idle, away or offline, and who needs their user
     Activity,

@@ -1,15 +1,15 @@
-//! The lines of the event socket: subscriptions in, events out, and the cursor.
+//! The lines of the event socket: subscriptions in, events out.
 
 use std::fmt;
 use std::str::FromStr;
 
 use mesh::messages::receipt::Receipt;
 use mesh::names::AgentName;
-use mesh::{Event, Mesh};
+use mesh::{Event, Mesh, ReceiptsOf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use store::Position;
 
+use super::cursor::{Cursor, InvalidCursor};
 use super::delivery;
 use super::deltas::DeltaLine;
 use super::topic::{Topic, activity};
@@ -18,52 +18,6 @@ use crate::exit::Exit;
 use crate::shapes::events::details;
 use crate::shapes::mail::MessageShape;
 use crate::shapes::rfc3339;
-
-/// A position in the event log, in one inbox and in its receipts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Cursor {
-    /// Next position in the event log.
-    pub(crate) event_log: Position,
-    /// Next position in the inbox.
-    pub(crate) inbox: Position,
-    /// Next position in the receipts of the inbox.
-    pub(crate) receipts: Position,
-}
-
-impl Cursor {
-    /// Before the oldest entry.
-    pub(crate) const START: Cursor =
-        Cursor { event_log: Position::START, inbox: Position::START, receipts: Position::START };
-}
-
-impl fmt::Display for Cursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.event_log.0, self.inbox.0)?;
-        // Written only for those who follow receipts.
-        if self.receipts == Position::START { Ok(()) } else { write!(f, "-{}", self.receipts.0) }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a cursor: copy one from an event line, or write `start`")]
-pub(crate) struct InvalidCursor(String);
-
-impl FromStr for Cursor {
-    type Err = InvalidCursor;
-
-    fn from_str(text: &str) -> Result<Cursor, InvalidCursor> {
-        if text == "start" {
-            return Ok(Cursor::START);
-        }
-        let places: Option<Vec<Position>> = text.split('-').map(|digits| digits.parse().ok().map(Position)).collect();
-        let invalid = || InvalidCursor(text.chars().filter(|character| !character.is_control()).take(40).collect());
-        match places.as_deref() {
-            Some(&[event_log, inbox]) => Ok(Cursor { event_log, inbox, receipts: Position::START }),
-            Some(&[event_log, inbox, receipts]) => Ok(Cursor { event_log, inbox, receipts }),
-            Some(_) | None => Err(invalid()),
-        }
-    }
-}
 
 /// What one follower subscribed to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,11 +114,10 @@ impl Subscription {
         if topics.is_empty() {
             return Err(Unwanted::Nothing);
         }
-        let of_one = [Topic::Inbox, Topic::Delivery].into_iter().find(|topic| topics.contains(topic));
-        match (of_one, &agent) {
-            (Some(topic), None) => Err(Unwanted::WhoseMail(topic.as_str())),
-            (Some(_) | None, _) => Ok(Subscription { topics, agent, cursor }),
+        if topics.contains(&Topic::Inbox) && agent.is_none() {
+            return Err(Unwanted::WhoseMail(Topic::Inbox.as_str()));
         }
+        Ok(Subscription { topics, agent, cursor })
     }
 
     /// The topics under which an event is sent: one line for each.
@@ -189,7 +142,8 @@ impl Subscription {
 
     /// Checks that the agent exists.
     pub(crate) async fn check(&self, mesh: &Mesh) -> Result<(), CheckError> {
-        match self.inbox().or_else(|| self.receipts()) {
+        let of_one = self.agent.as_ref().filter(|_| self.inbox().is_some() || self.receipts().is_some());
+        match of_one {
             Some(agent) if mesh.agent(agent).await?.is_none() => Err(Unwanted::Unknown(agent.clone()).into()),
             Some(_) | None => Ok(()),
         }
@@ -200,9 +154,10 @@ impl Subscription {
         self.topics.iter().any(|topic| topic.is_of_event_log())
     }
 
-    /// The agent whose receipts are followed.
-    pub(crate) fn receipts(&self) -> Option<&AgentName> {
-        self.agent.as_ref().filter(|_| self.topics.contains(&Topic::Delivery))
+    /// Whose receipts are followed, if any are.
+    pub(crate) fn receipts(&self) -> Option<ReceiptsOf<'_>> {
+        let whose = self.agent.as_ref().map_or(ReceiptsOf::All, ReceiptsOf::One);
+        Some(whose).filter(|_| self.topics.contains(&Topic::Delivery))
     }
 
     pub(crate) fn inbox(&self) -> Option<&AgentName> {
@@ -225,8 +180,9 @@ impl FromStr for Subscription {
         let agent = asked.agent.map(|name| name.parse::<AgentName>()).transpose()?;
         let cursor = asked.cursor.map(|cursor| cursor.parse::<Cursor>()).transpose()?;
         // Who is behind a connection is not known, so nobody gets the whole mesh's mail there.
-        if topics.contains(&Topic::Messages) && agent.is_none() {
-            return Err(Unwanted::WhoseMail(Topic::Messages.as_str()));
+        let of_all = [Topic::Messages, Topic::Delivery].into_iter().find(|topic| topics.contains(topic));
+        if let (Some(topic), None) = (of_all, &agent) {
+            return Err(Unwanted::WhoseMail(topic.as_str()));
         }
         Subscription::new(topics, agent, cursor)
     }
@@ -307,11 +263,11 @@ pub(crate) enum EventLine {
 }
 
 impl EventLine {
-    pub(crate) fn subscribed(subscription: &Subscription, cursor: Cursor) -> EventLine {
+    pub(crate) fn subscribed(subscription: &Subscription, cursor: &Cursor) -> EventLine {
         EventLine::Subscribed { event: "subscribed", topics: subscription.topics.clone(), cursor: cursor.to_string() }
     }
 
-    pub(crate) fn event(topic: Topic, event: &Event, cursor: Cursor) -> EventLine {
+    pub(crate) fn event(topic: Topic, event: &Event, cursor: &Cursor) -> EventLine {
         if let (Topic::Activity, Some(presence)) = (topic, activity(event)) {
             let mut details = Map::new();
             for field in ["agent", "harness", "session"] {
@@ -331,18 +287,18 @@ impl EventLine {
     }
 
     /// How far a message got; none for what says nothing to people.
-    pub(crate) fn receipt(receipt: &Receipt, to: &AgentName, cursor: Cursor) -> Option<EventLine> {
+    pub(crate) fn receipt(receipt: &Receipt, to: &AgentName, cursor: &Cursor) -> Option<EventLine> {
         let (event, details) = delivery::line(receipt, to)?;
         let at = rfc3339(receipt.at);
         Some(EventLine::Event { topic: Topic::Delivery, event, at, details, cursor: cursor.to_string() })
     }
 
     /// A message of the whole mesh, or of one agent's mail.
-    pub(crate) fn sent(message: &mesh::messages::Message, to: Vec<String>, cursor: Cursor) -> EventLine {
+    pub(crate) fn sent(message: &mesh::messages::Message, to: Vec<String>, cursor: &Cursor) -> EventLine {
         EventLine::of_message(Topic::Messages, message, to, cursor)
     }
 
-    pub(crate) fn message(message: &mesh::messages::Message, cursor: Cursor) -> EventLine {
+    pub(crate) fn message(message: &mesh::messages::Message, cursor: &Cursor) -> EventLine {
         EventLine::of_message(Topic::Inbox, message, Vec::new(), cursor)
     }
 
@@ -350,7 +306,7 @@ impl EventLine {
         topic: Topic,
         message: &mesh::messages::Message,
         recipients: Vec<String>,
-        cursor: Cursor,
+        cursor: &Cursor,
     ) -> EventLine {
         let text = mesh::envelope(std::slice::from_ref(message), usize::MAX).text;
         EventLine::Message {
@@ -363,7 +319,7 @@ impl EventLine {
         }
     }
 
-    pub(crate) fn alive(cursor: Cursor) -> EventLine {
+    pub(crate) fn alive(cursor: &Cursor) -> EventLine {
         EventLine::Alive { event: "alive", cursor: cursor.to_string() }
     }
 
@@ -408,12 +364,10 @@ mod tests {
         check(r#"{"subscribe":["messages"]}"#, "`messages` wants an `agent`");
         check(r#"{"subscribe":["delivery"]}"#, "`delivery` wants an `agent`");
         check(r#"{"subscribe":["delivery"],"agent":"bob","cursor":"17-4-9"}"#, "delivery of bob from 17-4-9");
-        check(r#"{"subscribe":["delivery"],"agent":"bob","cursor":"17-4-9-1"}"#, "is not a cursor");
         check(r#"{"subscribe":[]}"#, "must name one or more");
         check(r#"{"subscribe":"inbox"}"#, "was not understood");
         check(r#"{"subscribe":["inbox"],"agent":"Bob!"}"#, "is not a name");
         check(r#"{"subscribe":["agents"],"cursor":"17"}"#, "`17` is not a cursor");
-        check(r#"{"subscribe":["agents"],"cursor":"-1-2"}"#, "is not a cursor");
         check("{}", "must name one or more");
         check("garbage", "was not understood");
         check(r#"[["agents"]]"#, "was not understood: invalid type: sequence, expected a map");

@@ -275,6 +275,6 @@ async fn report(open: &Open, review: &Review, standing: usize) -> Result<(), Com
     };
     let sender = open.mesh.identify(&call).await?;
     let sent = open.mesh.send(&sender, &record.report, draft).await?;
-    crate::commands::send::bring(open, &sender, sent.id, std::time::Duration::from_secs(5)).await?;
+    crate::wake::bring(open, &sender, sent.id, std::time::Duration::from_secs(5)).await?;
     Ok(())
 }

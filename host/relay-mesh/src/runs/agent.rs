@@ -12,10 +12,10 @@ use mesh::runs::{RunRecord, RunReport, agent_label};
 use mesh::sessions::{Principal, SessionRef};
 use mesh::{Fetch, Others, Own, Release, Reserve, Reserved};
 
-use crate::commands::{reserve, send};
 use crate::compose::Open;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::{patterns, wake};
 
 /// How long a reservation outlasts the time of its run, so that a run that is being ended still holds it.
 const AFTER: u64 = 5 * 60_000;
@@ -55,7 +55,7 @@ pub(super) async fn join(open: &Open, record: &mut RunRecord, process: u32) -> R
 
 /// Reserves what a run in the user's own folder is about to change. All of it, or nothing.
 pub(super) async fn reserve(open: &Open, principal: &Principal, record: &RunRecord) -> Result<(), CommandError> {
-    let (repository, patterns) = reserve::meant(&open.mesh, &record.task.folder, &record.reserve)?;
+    let (repository, patterns) = patterns::meant(&open.mesh, &record.task.folder, &record.reserve)?;
     let ttl = Ttl::new((record.limits.time + AFTER).clamp(1_000, LONGEST_TTL)).unwrap_or_default();
     let wanted = Reserve {
         repository,
@@ -138,7 +138,7 @@ pub(super) async fn report(open: &Open, principal: &Principal, report: &RunRepor
         ..Draft::default()
     };
     let sent = open.mesh.send(principal, &record.report, draft).await?;
-    send::bring(open, principal, sent.id, WAKE).await?;
+    wake::bring(open, principal, sent.id, WAKE).await?;
     Ok(())
 }
 

@@ -367,3 +367,9 @@ pub(crate) fn existing(folder: &Path) -> Result<PathBuf, CommandError> {
     let real = std::fs::canonicalize(folder).map_err(|source| missing(Some(source)))?;
     if real.is_dir() { Ok(real) } else { Err(missing(None).into()) }
 }
+
+/// The time of a run in milliseconds, if so much is wanted, else the usual one.
+pub(crate) fn time_or_usual(wanted: Option<std::time::Duration>) -> u64 {
+    let usual = mesh::runs::RunLimits::default().time;
+    wanted.map_or(usual, |wanted| u64::try_from(wanted.as_millis()).unwrap_or(u64::MAX))
+}

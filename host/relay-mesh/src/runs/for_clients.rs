@@ -19,7 +19,6 @@ use view::rfc3339;
 use super::record_folder::RESULT;
 use super::supervise::{Unwatched, supervise};
 use super::{Place, RunFolder, RunRequest, Runs, Shape, begin, permission, settle, stop};
-use crate::commands::review::time;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
@@ -126,7 +125,7 @@ impl Shared {
             folder: folder_of(&self.context, caller, folder.as_deref())?,
             by,
             verify,
-            time: time(timeout),
+            time: super::begin::time_or_usual(timeout),
             report: caller.agent().map(ToString::to_string).into_iter().collect(),
         };
         let evidence = permission::of_client(&self.context, &self.open, &runs, caller);

@@ -1,5 +1,6 @@
 //! The server and the mesh as a whole: `up`, `down`, `status` and `version`.
 
+use mesh::StuckMail;
 use mesh::agents::AgentSummary;
 use mesh::ports::machine::Instant;
 use serde::Serialize;
@@ -99,15 +100,20 @@ impl Show for DownShape {
     }
 }
 
-/// A sender and a recipient between whom the loop guard stopped waking.
+/// Messages of one sender in one inbox that go no further by themselves.
 #[derive(Debug, Serialize)]
-pub(crate) struct HeldShape {
-    /// The sender.
+pub(crate) struct StuckShape {
     pub(crate) from: String,
-    /// The recipient, which is not woken.
     pub(crate) to: String,
     pub(crate) messages: usize,
     pub(crate) reason: String,
+}
+
+impl From<&StuckMail> for StuckShape {
+    fn from(mail: &StuckMail) -> StuckShape {
+        let StuckMail { from, to, messages, reason } = mail;
+        StuckShape { from: from.to_string(), to: to.to_string(), messages: *messages, reason: reason.clone() }
+    }
 }
 
 /// `relay-mesh status`.
@@ -129,8 +135,10 @@ pub(crate) struct StatusShape<'a> {
     pub(crate) reservations: ListedShapes<'a>,
     /// Pending and running commands, oldest first.
     pub(crate) commands: Vec<CommandShape>,
-    /// Pairs of agents between whom waking stopped.
-    pub(crate) held: Vec<HeldShape>,
+    /// Mail for which the loop guard stopped waking.
+    pub(crate) held: Vec<StuckShape>,
+    /// Mail that no route takes. It stays in the inbox.
+    pub(crate) undeliverable: Vec<StuckShape>,
     /// Damage in the data folder, one sentence each.
     pub(crate) damaged: Vec<String>,
     /// Messages that wait on this machine for the servers, and messages that they returned.
@@ -234,15 +242,15 @@ impl StatusShape<'_> {
         if !self.queued.is_empty() {
             blocks.push(cut(queued_table(&self.queued, self.now)));
         }
-        if !self.held.is_empty() {
-            let rows: Vec<Vec<String>> = self
-                .held
-                .iter()
-                .map(|held| {
-                    vec![held.from.clone(), held.to.clone(), held.messages.to_string(), printable_line(&held.reason)]
-                })
-                .collect();
-            blocks.push(cut(table(&["FROM", "TO", "HELD", "BECAUSE"], &rows)));
+        for (head, stuck) in [("HELD", &self.held), ("UNDELIVERABLE", &self.undeliverable)] {
+            if stuck.is_empty() {
+                continue;
+            }
+            let row = |mail: &StuckShape| {
+                vec![mail.from.clone(), mail.to.clone(), mail.messages.to_string(), printable_line(&mail.reason)]
+            };
+            let rows: Vec<Vec<String>> = stuck.iter().map(row).collect();
+            blocks.push(cut(table(&["FROM", "TO", head, "BECAUSE"], &rows)));
         }
         if !self.damaged.is_empty() {
             let lines: Vec<String> =

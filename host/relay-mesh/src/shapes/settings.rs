@@ -1,11 +1,11 @@
-//! `relay-mesh config`.
+//! `relay-mesh config`, and `relay-mesh store trust`.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 
 use crate::config::Settings;
-use crate::render::{Show, table};
+use crate::render::{Show, printable_line, table};
 
 /// One setting.
 #[derive(Debug, Serialize)]
@@ -39,5 +39,20 @@ impl Show for ConfigShape {
     fn text(&self) -> String {
         let row = |setting: &SettingShape| vec![setting.key.to_string(), setting.value.clone(), setting.origin.clone()];
         table(&["SETTING", "VALUE", "FROM"], &self.settings.iter().map(row).collect::<Vec<_>>())
+    }
+}
+
+/// `relay-mesh store trust`.
+#[derive(Debug, Serialize)]
+pub(crate) struct TrustShape {
+    pub(crate) dir: String,
+    /// Whether it was not its user's before.
+    pub(crate) is_new: bool,
+}
+
+impl Show for TrustShape {
+    fn text(&self) -> String {
+        let dir = printable_line(&self.dir);
+        if self.is_new { format!("{dir} is yours from now on") } else { format!("{dir} was yours before") }
     }
 }

@@ -6,8 +6,8 @@ use mcp::{Group, Profile};
 use mesh::tool_threads::numbered;
 
 use super::Resume;
-use crate::commands::run::span;
 use crate::config::{CodexValues, ThreadValues};
+use crate::duration::span;
 
 /// Who the threads are that the tools `codex` and `ask_agent` begin, and what they go on with.
 #[derive(clap::Args, Clone, Debug, Default)]

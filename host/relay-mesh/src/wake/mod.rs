@@ -1,7 +1,9 @@
 //! Wakes listeners outside any harness: tries each method in order, with a timeout.
 
+mod bring;
 mod file;
 mod gateway;
+mod reaching;
 mod socket;
 pub(crate) mod unit;
 
@@ -12,6 +14,8 @@ use mesh::Wake;
 use serde::Serialize;
 use tokio::time::timeout;
 
+pub(crate) use self::bring::{bring, is_taken};
+pub(crate) use self::reaching::{Reaching, reach};
 use crate::config::{Method, Settings};
 use crate::shapes::rfc3339;
 

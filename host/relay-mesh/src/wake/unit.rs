@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use store::Durability;
 
 use crate::atomic_write;
+use crate::context::Context;
 
 /// The unit that watches the trigger file.
 pub(crate) const PATH_UNIT: &str = "relay-mesh-wake.path";
@@ -47,6 +48,12 @@ pub(crate) enum UnitError {
     Changed(PathBuf),
     #[error("`{}` is not as `wake install` left it", .0.display())]
     NotOurs(PathBuf),
+}
+
+/// The unit that watches the trigger file, if `wake install` has written it.
+pub(crate) fn watcher(context: &Context) -> Option<&'static str> {
+    let configuration = context.environment.xdg("XDG_CONFIG_HOME", ".config")?;
+    Units::of(&configuration, &context.settings.dir.value).are_written().then_some(PATH_UNIT)
 }
 
 impl Units {

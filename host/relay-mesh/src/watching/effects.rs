@@ -8,14 +8,14 @@ use view::live::{Compose, Effect, News};
 use view::{SearchHitView, ThreadView, counted};
 
 use super::browser;
-use crate::commands::asks::answer;
-use crate::commands::export::{self, Form};
-use crate::commands::wake;
+use crate::answering;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
+use crate::exporting::{self, Form};
 use crate::render::Show as _;
 use crate::runs::permission;
+use crate::wake::{Reaching, reach};
 
 /// So many messages of a search are shown.
 const FOUND: usize = 200;
@@ -51,7 +51,7 @@ async fn perform(context: &Context, open: &Open, effect: Effect) -> Result<News,
             News::Done(sent_sentence(&sent))
         }
         Effect::Answer { ask, words } => {
-            let given = answer::give(&ask, &words, context, open).await?;
+            let given = answering::give(&ask, &words, context, open).await?;
             let who = given.ask.by.agent.as_ref().map_or_else(|| "the asker".to_owned(), ToString::to_string);
             let begun = given.agreed?;
             let failed = begun.iter().find_map(|agreed| agreed.outcome.as_ref().err());
@@ -62,7 +62,7 @@ async fn perform(context: &Context, open: &Open, effect: Effect) -> Result<News,
         }
         Effect::Wake(agent) => {
             permission::only_the_user(context, open, "wake an agent").await?;
-            let woken = wake::wake_agent(&agent, context, open).await?;
+            let woken = reach(Reaching { to: Some(agent), ..Reaching::default() }, context, open).await?;
             let text = woken.text();
             let last = text.lines().last().unwrap_or_default().to_owned();
             if woken.woken { News::Done(last) } else { News::Failed(text.replace('\n', "; ")) }
@@ -81,9 +81,9 @@ async fn perform(context: &Context, open: &Open, effect: Effect) -> Result<News,
         }
         Effect::Export { thread, file } => {
             let path = context.workdir.join(&file);
-            let found = open.mesh.mail_thread(&MailReader::User, &thread, export::MOST).await?;
+            let found = open.mesh.mail_thread(&MailReader::User, &thread, exporting::MOST).await?;
             let view = ThreadView::from(&found);
-            export::write(&view, form_of(&path), &path)?;
+            exporting::write(&view, form_of(&path), &path)?;
             News::Done(format!("{} are in {}", counted(view.messages.len(), "message"), path.display()))
         }
         Effect::Browse(place) => {

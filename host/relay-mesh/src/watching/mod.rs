@@ -7,7 +7,6 @@
 pub(crate) mod browser;
 mod effects;
 mod overview;
-mod pace;
 pub(crate) mod page;
 mod reading;
 

@@ -2,7 +2,7 @@
 
 use mesh::ports::machine::Machine as _;
 use mesh::runs::RunStage;
-use mesh::{MeshStatus, Queued, RepositoryReservations};
+use mesh::{MeshStatus, Queued, RepositoryReservations, StuckMail};
 use view::live::{Overview, RunRow, StuckRow};
 use view::{AgentDetail, AskDetail, CommandDetail, ReservationDetail};
 
@@ -41,15 +41,17 @@ pub(super) async fn overview(open: &Open, runs: Vec<RunRow>) -> Result<Overview,
 
 /// Mail that goes no further by itself.
 fn stuck(status: &MeshStatus) -> Vec<StuckRow> {
-    let held = status.held.iter().map(|held| StuckRow {
-        key: format!("{} {}", held.from, held.to),
-        state: "held",
-        from: held.from.to_string(),
-        to: held.to.to_string(),
-        messages: held.messages,
-        why: held.reason.clone(),
-    });
-    held.chain(status.queued.iter().flat_map(of_outbox)).collect()
+    let row = |state: &'static str, mail: &StuckMail| StuckRow {
+        key: format!("{state} {} {}", mail.from, mail.to),
+        state,
+        from: mail.from.to_string(),
+        to: mail.to.to_string(),
+        messages: mail.messages,
+        why: mail.reason.clone(),
+    };
+    let held = status.held.iter().map(|mail| row("held", mail));
+    let undeliverable = status.undeliverable.iter().map(|mail| row("undeliverable", mail));
+    held.chain(undeliverable).chain(status.queued.iter().flat_map(of_outbox)).collect()
 }
 
 /// A message that waits for the servers, and those of its recipients that it can never be sent to.

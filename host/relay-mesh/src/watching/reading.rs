@@ -16,10 +16,10 @@ use view::live::{LogRow, News, RunRow};
 use view::{AgentDetail, MessageView, PresenceView, ThreadSummaryView, ThreadView};
 
 use super::overview::{overview, runs};
-use super::pace::Pace;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
+use crate::pace::Pace;
 use crate::shapes::events::{details, details_text, sent};
 
 /// The poll interval while an agent is here: silence raises no event.
@@ -125,15 +125,17 @@ impl<'a> Reader<'a> {
         loop {
             self.read_what_is_due().await?;
             let looked_at = Some(&self.looked_at).filter(|_| !self.conversations.is_empty());
+            // Each message changes half a dozen files. What they would say is known until the mesh is read again.
+            let knows_all = self.overview.is_stale() && looked_at.is_none_or(Pace::is_stale);
             let paces = [&self.overview, &self.threads].into_iter().chain(looked_at);
             let due = paces.filter_map(Pace::due).min();
             tokio::select! {
-                changed = state.changed() => {
+                changed = state.changed(), if !knows_all => {
                     changed?;
                     self.overview.mark();
                     self.looked_at.mark();
                 }
-                changed = asks.changed() => {
+                changed = asks.changed(), if !self.overview.is_stale() => {
                     changed?;
                     self.overview.mark();
                 }
@@ -234,15 +236,18 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         while let Some(events) = self.further_events().await? {
+            // Told together, so that a view draws once.
+            let mut news = Vec::new();
             for event in &events {
                 match event.kind.as_str() {
-                    "sent" => self.read_message(event).await?,
+                    "sent" => news.extend(self.read_message(event).await?),
                     "run-started" | "run-ended" => self.runs_changed = true,
                     _ => {}
                 }
             }
             self.overview.mark();
-            self.tell(News::Log(events.iter().map(log_row).collect()));
+            news.push(News::Log(events.iter().map(log_row).collect()));
+            news.into_iter().for_each(|news| self.tell(news));
         }
         Ok(())
     }
@@ -255,17 +260,15 @@ impl<'a> Reader<'a> {
         Ok((stretch.next != from).then_some(stretch.events))
     }
 
-    async fn read_message(&mut self, event: &Event) -> Result<(), CommandError> {
-        let (id, to) = sent(event);
-        if let (Some(id), Some(first)) = (id, to.first())
-            && let Some(message) = self.open.mesh.message_in(first, id).await?
-        {
-            let recipients = to.iter().map(ToString::to_string).collect();
-            self.tell(News::Sent(Box::new(MessageView::from(&message)), recipients));
-        }
+    /// The message of an event; none if it is deleted by now.
+    async fn read_message(&mut self, event: &Event) -> Result<Option<News>, CommandError> {
         self.threads.mark();
         self.looked_at.mark();
-        Ok(())
+        let (id, to) = sent(event);
+        let (Some(id), Some(first)) = (id, to.first()) else { return Ok(None) };
+        let message = self.open.mesh.message_in(first, id).await?;
+        let recipients = to.iter().map(ToString::to_string).collect();
+        Ok(message.map(|message| News::Sent(Box::new(MessageView::from(&message)), recipients)))
     }
 }
 

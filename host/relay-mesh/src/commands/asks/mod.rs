@@ -1,6 +1,6 @@
 //! `relay-mesh asks`: the questions that wait for the user, and their answers.
 
-pub(crate) mod answer;
+pub(in crate::commands) mod answer;
 
 use mesh::ports::machine::Machine as _;
 

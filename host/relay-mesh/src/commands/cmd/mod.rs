@@ -10,8 +10,8 @@ use mesh::commands::CommandName;
 use mesh::names::AgentName;
 
 use crate::command::CommandSpec;
-use crate::commands::waiting::timeout;
 use crate::context::Context;
+use crate::duration::timeout;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 

@@ -10,8 +10,8 @@ use mesh::event_hooks::{HookMatch, HookTrigger};
 use mesh::names::AgentName;
 
 use crate::command::CommandSpec;
-use crate::commands::run::span;
 use crate::context::Context;
+use crate::duration::span;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 

@@ -14,9 +14,9 @@ use mesh::ports::runner::Reach;
 
 use crate::command::CommandSpec;
 use crate::commands::allowing::{self, AllowArgs, DisallowArgs};
-use crate::commands::run::span;
 use crate::context::Context;
 use crate::driven::host;
+use crate::duration::span;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::signals::Stop;

@@ -1,6 +1,8 @@
 //! `relay-mesh store export` and `import`: a mesh as JSON lines, one for each value and each log entry.
 
+use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use mesh::storage::migrate;
@@ -128,7 +130,7 @@ pub(super) async fn import(args: ImportArgs, context: &Context) -> Result<Exit, 
     };
     let lines = BufReader::new(std::fs::File::open(&file).map_err(unreadable)?).lines();
     // A store on disk, of which nothing is left afterwards: an export may be larger than the memory.
-    let scratch = tempfile::tempdir().map_err(unreadable)?;
+    let scratch = tempfile::Builder::new().permissions(Permissions::from_mode(0o700)).tempdir().map_err(unreadable)?;
     let options = FilesOptions { durability: Durability::Process, ..FilesOptions::default() };
     let exported = FilesStore::open(scratch.path(), options)?;
     for (number, line) in lines.enumerate() {

@@ -3,6 +3,7 @@
 mod copy;
 mod export;
 mod size;
+mod trust;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,13 +20,14 @@ use crate::exit::Exit;
 use crate::machine::ThisMachine;
 use crate::shapes::migration::MigrationShape;
 
-/// Move a mesh to another store or to a file, or show its size
+/// Move a mesh to another store or to a file, show its size, or trust a folder
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh store copy files:~/.relay-mesh nats://10.0.0.7:4222\n  \
     relay-mesh store export --out mesh.jsonl\n  \
     relay-mesh store import mesh.jsonl --store nats://10.0.0.7:4222\n  \
-    relay-mesh store size\n\n\
+    relay-mesh store size\n  \
+    relay-mesh store trust\n\n\
     `copy`, `export` and `import` copy what machines share: agents, their mail with its receipts, reservations, commands, the event log. \
     Sessions, wake files and keys belong to this machine and stay in its data folder. The source stays as it is. If a \
     copy was interrupted, run it again and it continues. Stop the server first (`relay-mesh down`).")]
@@ -44,15 +46,22 @@ enum Verb {
     Import(export::ImportArgs),
     /// Show what takes up space
     Size(size::Args),
+    /// Take the data folder that the project's settings name as your own
+    Trust(trust::Args),
 }
 
 impl CommandSpec for Args {
+    fn uses_folder(&self) -> bool {
+        !matches!(self.verb, Verb::Trust(_))
+    }
+
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         match self.verb {
             Verb::Copy(copy) => copy::run(copy, context).await,
             Verb::Export(export) => export::export(export, context).await,
             Verb::Import(import) => export::import(import, context).await,
             Verb::Size(size) => size::run(size, context).await,
+            Verb::Trust(_) => trust::run(context).await,
         }
     }
 }

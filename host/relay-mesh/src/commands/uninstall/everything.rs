@@ -49,7 +49,10 @@ pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> R
         if server.is_some() {
             context.printer.say("A server of this data folder runs: `relay-mesh down` stops it.");
         }
-        context.printer.say(&what_is_left(context));
+        // After a refusal everything is left.
+        if work.worst != Exit::Refused {
+            context.printer.say(&what_is_left(context));
+        }
     }
     Ok(work.worst)
 }

@@ -1,18 +1,19 @@
 //! `relay-mesh wake`: wake an agent, or a listener of the user's own.
 
-mod reaching;
 mod units;
 
 use mesh::names::AgentName;
+use mesh::{LONGEST_WAKE, WakeError};
 
 use crate::command::CommandSpec;
-use crate::compose::Open;
+use crate::commands::input;
 use crate::config::Method;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::setup::agreement::Confirmation;
-use crate::shapes::wake::WokenShape;
+use crate::wake::unit;
+use crate::wake::{Reaching, reach};
 
 /// Wake an agent, or a listener of your own
 #[derive(clap::Args, Debug)]
@@ -56,7 +57,7 @@ enum Verb {
 
 /// Whether `relay-mesh wake install` has written its units.
 pub(crate) fn has_units(context: &Context) -> bool {
-    units::watcher(context).is_some()
+    unit::watcher(context).is_some()
 }
 
 /// Removes those units.
@@ -64,19 +65,20 @@ pub(crate) async fn take_units_out(context: &Context, confirmation: Confirmation
     units::take_out(context, confirmation).await
 }
 
-/// Wakes an agent as `relay-mesh wake AGENT` does.
-pub(crate) async fn wake_agent(agent: &str, context: &Context, open: &Open) -> Result<WokenShape, CommandError> {
-    let to = Some(agent.to_owned());
-    let args = Args { verb: None, text: String::new(), to, methods: Vec::new(), from: None };
-    reaching::reach(args, context, open).await
-}
-
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         match self {
             Args { verb: Some(Verb::Install(install)), .. } => units::install(install, context).await,
             Args { verb: Some(Verb::Uninstall(uninstall)), .. } => units::uninstall(uninstall, context).await,
-            Args { verb: None, .. } => reaching::run(self, context).await,
+            Args { verb: None, text, to, methods, from } => {
+                let text = if text == "-" { input::text(LONGEST_WAKE + 1)? } else { text };
+                if text.len() > LONGEST_WAKE {
+                    return Err(WakeError::TooLong(text.len()).into());
+                }
+                let shape = reach(Reaching { text, to, methods, from }, context, &context.open()?).await?;
+                context.printer.show(&shape)?;
+                Ok(if shape.woken { Exit::Success } else { Exit::Failure })
+            }
         }
     }
 }

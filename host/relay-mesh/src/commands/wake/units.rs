@@ -120,11 +120,6 @@ fn units(context: &Context) -> Result<Units, CommandError> {
     }
 }
 
-/// The unit that watches the trigger file, if `wake install` has written it.
-pub(super) fn watcher(context: &Context) -> Option<&'static str> {
-    units(context).is_ok_and(|units| units.are_written()).then_some(PATH_UNIT)
-}
-
 /// The absolute path of a program: systemd does not search this shell's PATH.
 fn found(name: &str, context: &Context) -> Result<String, CommandError> {
     let is_program = |path: &PathBuf| {

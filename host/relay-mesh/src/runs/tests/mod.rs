@@ -323,7 +323,7 @@ async fn a_run_in_the_folder_itself_reserves_what_it_changes() {
     stage.open.mesh.register(&alice, Registration { name, ..Registration::default() }).await.expect("registered");
     let alice = stage.open.mesh.identify(&stage.context.call("alice".parse().ok())).await.expect("identified");
     let (repository, patterns) =
-        crate::commands::reserve::meant(&stage.open.mesh, &stage.project(), &["old".to_owned()]).expect("meant");
+        crate::patterns::meant(&stage.open.mesh, &stage.project(), &["old".to_owned()]).expect("meant");
     let wanted = mesh::Reserve {
         repository,
         patterns,

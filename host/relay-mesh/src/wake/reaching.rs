@@ -7,48 +7,44 @@ use mesh::messages::Draft;
 use mesh::messages::receipt::{DeliveryHistory, DeliveryStatus};
 use mesh::names::{AgentName, MessageId};
 use mesh::sessions::Principal;
-use mesh::{LONGEST_WAKE, WakeError};
 
-use super::{Args, units};
-use crate::commands::{input, send};
+use super::{Tried, WakeSettings, bring, unit};
 use crate::compose::Open;
 use crate::config::Method;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::shapes::wake::{TriedShape, WokenShape};
-use crate::wake::{Tried, WakeSettings};
 
 /// The message's text if the user gives none.
 const NUDGE: &str = "Please look at your mail and go on.";
 /// How long to wait for an agent without a session: a `relay-mesh listen` may take its mail.
 const WITHOUT_SESSION: Duration = Duration::from_secs(1);
 
-pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
-    let text = match args.text.as_str() {
-        "-" => input::text(LONGEST_WAKE + 1)?,
-        _ => args.text,
-    };
-    if text.len() > LONGEST_WAKE {
-        return Err(WakeError::TooLong(text.len()).into());
-    }
-    let open = context.open()?;
-    let shape = reach(Args { text, ..args }, context, &open).await?;
-    context.printer.show(&shape)?;
-    Ok(if shape.woken { Exit::Success } else { Exit::Failure })
+/// What is to be reached.
+#[derive(Debug, Default)]
+pub(crate) struct Reaching {
+    /// What to say.
+    pub(crate) text: String,
+    /// The agent's address; none if only the methods of the settings are tried.
+    pub(crate) to: Option<String>,
+    /// The only methods, in this order; those of the settings if none.
+    pub(crate) methods: Vec<Method>,
+    /// The agent for which this speaks.
+    pub(crate) from: Option<AgentName>,
 }
 
 /// Tries one method after the other until one works.
-pub(super) async fn reach(args: Args, context: &Context, open: &Open) -> Result<WokenShape, CommandError> {
-    let text = args.text;
+pub(crate) async fn reach(wanted: Reaching, context: &Context, open: &Open) -> Result<WokenShape, CommandError> {
+    let text = wanted.text;
     let ways = WakeSettings::of(&context.settings);
-    let (text, to) = match args.to {
+    let (text, to) = match wanted.to {
         // Who writes an agent's name alone means that agent.
         None if is_agent(open, &text).await? => (String::new(), Some(text)),
         to => (text, to),
     };
-    let order = order(args.methods, to.as_deref(), &ways)?;
-    let caller = context.principal(open, args.from).await?;
+    let order = order(wanted.methods, to.as_deref(), &ways)?;
+    let caller = context.principal(open, wanted.from).await?;
     let to = match &to {
         Some(address) => Some(open.mesh.resolve(address, caller.agent()).await?),
         None => None,
@@ -76,7 +72,7 @@ pub(super) async fn reach(args: Args, context: &Context, open: &Open) -> Result<
                 Routed::Tried(match method {
                     Method::Gateway => ways.try_gateway(&wake).await,
                     Method::Socket => ways.try_socket(&wake).await,
-                    Method::File | Method::Routes => ways.try_file(&wake, units::watcher(context)),
+                    Method::File | Method::Routes => ways.try_file(&wake, unit::watcher(context)),
                 })
             }
         };
@@ -144,7 +140,7 @@ async fn by_routes(
     }
     let has_session = open.mesh.agent(to).await?.is_some_and(|seen| seen.agent.session.is_some());
     let timeout = if has_session { timeout } else { timeout.min(WITHOUT_SESSION) };
-    let status = send::bring(open, caller, sent.id, timeout).await?;
+    let status = bring(open, caller, sent.id, timeout).await?;
     let history = status.recipients.into_iter().map(|recipient| recipient.history).next().unwrap_or_default();
     let why_not = if has_session { "nobody took it" } else { "it has no session, and nobody listens for it" };
     let routed = match &history.hold {
