@@ -120,6 +120,15 @@ fn a_folder_that_was_half_made_is_made_again() {
 }
 
 #[test]
+fn settings_in_the_users_home_may_name_a_folder_in_it() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    fs::write(stage.home.join(".relay-mesh.toml"), "dir = 'mesh'\n").expect("the stage is writable");
+    let made = run(&stage, &["register", "alice"]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    assert!(stage.home.join("mesh/mark").exists() && list(&stage).contains("mesh"), "{}", list(&stage));
+}
+
+#[test]
 fn the_folder_that_its_user_has_anyway_may_be_named_by_a_project() {
     let stage = stage("~/.relay-mesh");
     assert_eq!(run(&stage, &["register", "alice"]).code, Some(0));

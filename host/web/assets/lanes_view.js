@@ -29,7 +29,7 @@ function arrowNode(row, arrow) {
 
 /** A drawing that is kept up to date by `show(messages)`. */
 export function lanesDrawing(label) {
-  const head = svg('svg', { class: 'lanes-head', 'aria-hidden': 'true' });
+  const head = svg('svg', { class: 'lanes-head', preserveAspectRatio: 'xMinYMin meet', 'aria-hidden': 'true' });
   const body = svg('svg', { class: 'lanes', role: 'group', 'aria-label': `${label}: each arrow is a message, time goes down` });
   const box = el('div', { class: 'lanes-box', role: 'region', 'aria-label': label, tabindex: 0, hidden: true }, head, body);
   const nothing = el('p', { class: 'faint empty', hidden: true }, 'no message is kept');

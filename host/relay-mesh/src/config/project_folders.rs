@@ -34,6 +34,8 @@ pub(crate) struct ProjectFolder {
     dir: PathBuf,
     /// The settings that name it.
     named_by: PathBuf,
+    /// The user's home, which is no project, whatever settings lie in it.
+    home: Option<PathBuf>,
     file: UserFile,
 }
 
@@ -60,7 +62,8 @@ impl ProjectFolder {
             return Ok(None);
         }
         let file = UserFile::of(FILE, HEAD, environment)?;
-        Ok(Some(ProjectFolder { dir, named_by: named_by.clone(), file }))
+        let home = environment.home().map(|home| real(&home));
+        Ok(Some(ProjectFolder { dir, named_by: named_by.clone(), home, file }))
     }
 
     /// Refuses a folder whose content may have come with a repository. Changes nothing.
@@ -74,7 +77,7 @@ impl ProjectFolder {
 
     /// Every pull may bring something into a folder that is in a repository, however it was made.
     fn check_place(&self) -> Result<(), ConfigError> {
-        let project = self.named_by.parent().map(real);
+        let project = self.named_by.parent().map(real).filter(|project| Some(project) != self.home.as_ref());
         let is_in_project = project.is_some_and(|project| self.dir.starts_with(project));
         let there = self.dir.ancestors().find(|folder| folder.exists());
         if is_in_project || there.is_some_and(|folder| git_checkout::top_of(folder).is_some()) {
