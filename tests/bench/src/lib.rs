@@ -7,6 +7,7 @@ pub mod report;
 pub mod sampling;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use tempfile::TempDir;
 
@@ -31,4 +32,16 @@ pub fn subject() -> Result<(PathBuf, TempDir), Failure> {
     let relay_mesh = scratch.path().join("relay-mesh");
     std::fs::copy(&built, &relay_mesh)?;
     Ok((relay_mesh, scratch))
+}
+
+/// Runs a measurement in a network of its own, as the tests do, and says why if it cannot be made.
+pub fn isolated(measure: impl FnOnce() -> Result<(), Failure>) -> ExitCode {
+    let outcome = test_support::isolated_program(|| match measure() {
+        Ok(()) => 0,
+        Err(failure) => {
+            report::complain(&failure);
+            1
+        }
+    });
+    ExitCode::from(outcome)
 }

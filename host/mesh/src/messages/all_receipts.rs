@@ -39,13 +39,21 @@ pub struct GrownReceipts {
 
 /// The end of each inbox's receipts. One that never had any is left out.
 pub(crate) async fn ends(core: &Core) -> Result<BTreeMap<AgentName, Position>, StoreError> {
-    let grown = grown(core, &BTreeMap::new(), &mut ReceiptCounts::default()).await?;
-    let mut ends = BTreeMap::new();
-    for (agent, _) in grown.more {
-        let end = core.shared.end(&keys::receipts(&agent)).await?;
-        ends.insert(agent, end);
+    let asked = logs(core).await?.into_iter().filter(|(_, leaf)| !matches!(leaf, ChildLeaf::Nothing));
+    let mut ends = pin!(of_each(core, asked.map(|(agent, _)| agent).collect(), |agent| end_of(core, agent)));
+    let mut all = BTreeMap::new();
+    while let Some(end) = ends.next().await {
+        let (agent, end) = end?;
+        if end != Position::START {
+            all.insert(agent, end);
+        }
     }
-    Ok(ends)
+    Ok(all)
+}
+
+async fn end_of(core: &Core, agent: AgentName) -> Result<(AgentName, Position), StoreError> {
+    let end = core.shared.end(&keys::receipts(&agent)).await?;
+    Ok((agent, end))
 }
 
 /// Where there is more than was read. A log that is shorter than that is another one, of an agent that was deleted and
@@ -76,10 +84,7 @@ pub(crate) async fn grown(
             ChildLeaf::Value(_) | ChildLeaf::Unknown => asked.push(agent),
         }
     }
-    let mut ends = pin!(of_each(core, asked, |agent| async move {
-        let end = core.shared.end(&keys::receipts(&agent)).await?;
-        Ok::<_, StoreError>((agent, end))
-    }));
+    let mut ends = pin!(of_each(core, asked, |agent| end_of(core, agent)));
     let (mut more, mut gone) = (Vec::new(), Vec::new());
     while let Some(end) = ends.next().await {
         let (agent, end) = end?;

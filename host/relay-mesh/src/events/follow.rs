@@ -130,7 +130,11 @@ async fn begin(mesh: &Mesh, subscription: &Subscription) -> Result<Cursor, Follo
     match subscription.receipts() {
         None => {}
         Some(ReceiptsOf::One(agent)) => end.receipts = mesh.receipts_end(agent).await?,
-        Some(ReceiptsOf::All) => end.all_receipts = Arc::new(mesh.ends_of_receipts().await?),
+        // Of use only to those who begin at the ends.
+        Some(ReceiptsOf::All) if subscription.cursor.is_none() => {
+            end.all_receipts = Arc::new(mesh.ends_of_receipts().await?);
+        }
+        Some(ReceiptsOf::All) => {}
     }
     let Some(at) = subscription.cursor.clone() else { return Ok(end) };
     let (is_another, is_beyond_receipts) = match subscription.receipts() {

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use bench::sampling::median;
-use bench::{Failure, process, report, report::Report};
-use test_support::{Answer, DeliveryHistory, Script, Spawning, isolated_program, wait_or_show};
+use bench::{Failure, process, report::Report};
+use test_support::{Answer, DeliveryHistory, Script, Spawning, wait_or_show};
 
 use crate::bare::Client;
 
@@ -26,14 +26,7 @@ const TURN: f64 = 0.05;
 const EACH_MB: f64 = 1.0;
 
 fn main() -> ExitCode {
-    let outcome = isolated_program(|| match measure() {
-        Ok(()) => 0,
-        Err(failure) => {
-            report::complain(&failure);
-            1
-        }
-    });
-    ExitCode::from(outcome)
+    bench::isolated(measure)
 }
 
 fn measure() -> Result<(), Failure> {

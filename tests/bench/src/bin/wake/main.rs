@@ -13,9 +13,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bench::Failure;
-use bench::report::{self, Report};
+use bench::report::Report;
 use bench::sampling::median;
-use test_support::isolated_program;
 
 use crate::route::Route;
 
@@ -23,14 +22,7 @@ use crate::route::Route;
 const MESSAGES: usize = 15;
 
 fn main() -> ExitCode {
-    let outcome = isolated_program(|| match measure() {
-        Ok(()) => 0,
-        Err(failure) => {
-            report::complain(&failure);
-            1
-        }
-    });
-    ExitCode::from(outcome)
+    bench::isolated(measure)
 }
 
 fn measure() -> Result<(), Failure> {

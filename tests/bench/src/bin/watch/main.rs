@@ -10,21 +10,13 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use bench::{Failure, report, report::Report};
-use test_support::isolated_program;
+use bench::{Failure, report::Report};
 
 /// How many messages, if nothing is said.
 const MESSAGES: usize = 200;
 
 fn main() -> ExitCode {
-    let outcome = isolated_program(|| match measure() {
-        Ok(()) => 0,
-        Err(failure) => {
-            report::complain(&failure);
-            1
-        }
-    });
-    ExitCode::from(outcome)
+    bench::isolated(measure)
 }
 
 fn measure() -> Result<(), Failure> {
