@@ -9,7 +9,11 @@ export PATH := $(CURDIR)/tests/.venv/bin:$(PATH)
 BUILT := $(or $(CARGO_TARGET_DIR),target)
 MUSL := $(shell uname -m)-unknown-linux-musl
 export CC_$(subst -,_,$(MUSL)) := cc
-export CFLAGS_$(subst -,_,$(MUSL)) := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1
+CARGO_FOLDER := $(or $(CARGO_HOME),$(HOME)/.cargo)
+export CFLAGS_$(subst -,_,$(MUSL)) := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1 \
+    -ffile-prefix-map=$(CURDIR)=/relay-mesh -ffile-prefix-map=$(CARGO_FOLDER)=/cargo
+# No folder of this machine is in it, so that its bytes are the same wherever it is built (packaging/reproduce).
+NO_FOLDERS := --config 'target.$(MUSL).rustflags=["--remap-path-prefix=$(CURDIR)=/relay-mesh","--remap-path-prefix=$(CARGO_FOLDER)=/cargo"]'
 
 # What the runs of the real clients have proven is noted here, for the wake table and the tables of kills and of driven agents.
 export RELAY_OBSERVATIONS := $(CURDIR)/tests/.observations
@@ -28,7 +32,7 @@ release: release-$(shell uname -s)
 
 release-Linux:
 	.config/toolchain $(MUSL)
-	cargo build --release --locked --target $(MUSL) -p relay-mesh --bin relay-mesh
+	cargo build --release --locked $(NO_FOLDERS) --target $(MUSL) -p relay-mesh --bin relay-mesh
 	install -D $(BUILT)/$(MUSL)/release/relay-mesh $(BUILT)/release/relay-mesh
 
 release-%: toolchain
@@ -39,8 +43,9 @@ release-%: toolchain
 dist: release setup
 	packaging/setup
 	python3 packaging/pack.py --binary $(BUILT)/release/relay-mesh
+	python3 packaging/crates.py
 	packaging/check
-	$(ON_RELEASED) --test packages --test installer --run-ignored all
+	$(ON_RELEASED) --test packages --test installer --test crates --run-ignored all
 	python3 packaging/table.py $(if $(WRITE),--write)
 
 # All tests, the real clients included. Those of the product run what `release` builds: what is released is what is
@@ -89,9 +94,9 @@ bench: release setup
 	cargo run --release --locked -p bench --bin drive
 	cargo run --release --locked -p bench --bin watch
 	cargo run --release --locked -p bench --bin nats
-	cargo run --release --locked -p store --example contention
-	cargo run --release --locked -p adapters --example instance
-	cargo run --release --locked -p mcp --example throughput
+	cargo run --release --locked -p relay-mesh-store --example contention
+	cargo run --release --locked -p relay-mesh-adapters --example instance
+	cargo run --release --locked -p relay-mesh-mcp --example throughput
 
 # Two real clients of each harness in one project, with scripted models, at random for an hour: mail, prompts, Esc,
 # kills, clears. `MINUTES=5` is shorter, `SEED=…` repeats a run's choices, `HARNESSES=codex,opencode` names some.
@@ -106,7 +111,7 @@ bench-age: release setup
 
 # Builds every adapter into plugins/NAME/NAME.wasm, for `relay-mesh serve --plugins ./plugins`.
 plugins: toolchain
-	cargo build --locked -p adapters
+	cargo build --locked -p relay-mesh-adapters
 
 # The main run, with the real client and a scripted model, told as a readable transcript.
 demo: setup

@@ -4,6 +4,9 @@
 //!
 //! They are built by a separate cargo in a separate target folder: sharing the outer folder would deadlock on the lock
 //! that the outer cargo holds until this script ends.
+//!
+//! A packed crate has neither `plugins/` nor the sdk beside it. There the components come from `prebuilt/`, which
+//! `packaging/crates.py` fills before it packs, and each has to have the digest that is written beside it.
 
 #![expect(
     clippy::disallowed_methods,
@@ -54,6 +57,14 @@ struct Plugin {
     folder: PathBuf,
 }
 
+/// What becomes part of the program.
+struct Embedded {
+    name: String,
+    manifest: PathBuf,
+    component: PathBuf,
+    bytes: Vec<u8>,
+}
+
 fn main() {
     if let Err(why) = embed() {
         // Cargo prints this in red and stops.
@@ -62,37 +73,77 @@ fn main() {
 }
 
 fn embed() -> Result<(), String> {
-    let workspace = variable("CARGO_MANIFEST_DIR")?.join("../..");
-    let workspace = workspace.canonicalize().map_err(|error| format!("{}: {error}", workspace.display()))?;
+    let own = variable("CARGO_MANIFEST_DIR")?;
     let out = variable("OUT_DIR")?;
-    let plugins = plugins(&workspace.join("plugins"))?;
-    watch(&workspace, &plugins);
-    let target = target_folder(&out);
-    if !plugins.is_empty() {
-        build(&workspace, &target, &plugins)?;
-    }
+    println!("cargo::rerun-if-changed={}", own.join("build.rs").display());
+    let workspace = own.join("../..");
+    let adapters = match workspace.join("plugins").is_dir() && workspace.join("sdk").is_dir() {
+        true => from_sources(&workspace, &out)?,
+        false => prebuilt(&own.join("prebuilt"))?,
+    };
     let mut listed = String::from(
         "/// Every adapter that is part of this program, by name.\npub(crate) static BUILT_IN: &[BuiltIn] = &[\n",
     );
-    for plugin in &plugins {
-        let file = format!("{}.wasm", plugin.package.replace('-', "_"));
-        let component = target.join(TARGET).join("release").join(file);
-        let bytes = fs::read(&component).map_err(|error| format!("{}: {error}", component.display()))?;
-        keep(&plugin.folder.join(&plugin.name).with_extension("wasm"), &bytes);
-        // A copy of our own: the build of another profile may replace the one in the target folder.
-        let copy = out.join(&plugin.name).with_extension("wasm");
-        fs::write(&copy, &bytes).map_err(|error| format!("{}: {error}", copy.display()))?;
-        let digest: [u8; 32] = Sha256::digest(&bytes).into();
-        let manifest = plugin.folder.join("adapter.toml");
-        let [clients, environment] = matches(&manifest)?;
+    for Embedded { name, manifest, component, bytes } in &adapters {
+        let digest: [u8; 32] = Sha256::digest(bytes).into();
+        let [clients, environment] = matches(manifest)?;
         listed.push_str(&format!(
-            "    BuiltIn {{ name: {:?}, manifest: include_str!({manifest:?}), component: include_bytes!({copy:?}), \
-             digest: {digest:?}, clients: &{clients:?}, environment: &{environment:?} }},\n",
-            plugin.name,
+            "    BuiltIn {{ name: {name:?}, manifest: include_str!({manifest:?}), component: \
+             include_bytes!({component:?}), digest: {digest:?}, clients: &{clients:?}, environment: &{environment:?} \
+             }},\n",
         ));
     }
     listed.push_str("];\n");
     fs::write(out.join("built_in.rs"), listed).map_err(|error| format!("built_in.rs: {error}"))
+}
+
+/// Builds every adapter of the workspace.
+fn from_sources(workspace: &Path, out: &Path) -> Result<Vec<Embedded>, String> {
+    let workspace = workspace.canonicalize().map_err(|error| format!("{}: {error}", workspace.display()))?;
+    let plugins = plugins(&workspace.join("plugins"))?;
+    watch(&workspace, &plugins);
+    let target = target_folder(out);
+    if !plugins.is_empty() {
+        build(&workspace, &target, &plugins)?;
+    }
+    let mut adapters = Vec::new();
+    for Plugin { name, package, folder } in plugins {
+        let file = format!("{}.wasm", package.replace('-', "_"));
+        let bytes = read(&target.join(TARGET).join("release").join(file))?;
+        keep(&folder.join(&name).with_extension("wasm"), &bytes);
+        // A copy of our own: the build of another profile may replace the one in the target folder.
+        let component = out.join(&name).with_extension("wasm");
+        fs::write(&component, &bytes).map_err(|error| format!("{}: {error}", component.display()))?;
+        adapters.push(Embedded { name, manifest: folder.join("adapter.toml"), component, bytes });
+    }
+    Ok(adapters)
+}
+
+/// The adapters of a packed crate: `NAME.toml` and `NAME.wasm`, as `SHA256SUMS` lists them.
+fn prebuilt(folder: &Path) -> Result<Vec<Embedded>, String> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let sums = read(&folder.join("SHA256SUMS"))?;
+    let mut adapters = Vec::new();
+    for line in String::from_utf8_lossy(&sums).lines() {
+        let (digest, file) = line.split_once("  ").ok_or_else(|| format!("SHA256SUMS: {line:?} names no file"))?;
+        let path = folder.join(file);
+        let bytes = read(&path)?;
+        if Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>() != digest {
+            return Err(format!(
+                "{} is not the file that was packed: its digest differs from SHA256SUMS",
+                path.display()
+            ));
+        }
+        if let Some(name) = file.strip_suffix(".wasm") {
+            let manifest = folder.join(name).with_extension("toml");
+            adapters.push(Embedded { name: name.to_owned(), manifest, component: path, bytes });
+        }
+    }
+    Ok(adapters)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The clients and the variables by which an adapter matches its harness.
@@ -141,7 +192,6 @@ fn watch(workspace: &Path, plugins: &[Plugin]) {
         // Cargo would rerun this every time for a path that does not exist.
         watched.extend(parts.into_iter().filter(|part| part.exists()));
     }
-    watched.push(workspace.join("host/adapters/build.rs"));
     for path in watched {
         println!("cargo::rerun-if-changed={}", path.display());
     }
@@ -171,7 +221,7 @@ fn build(workspace: &Path, target: &Path, plugins: &[Plugin]) -> Result<(), Stri
     for name in NOT_PASSED_ON {
         command.env_remove(name);
     }
-    command.envs(PROFILE);
+    command.envs(PROFILE).env("CARGO_ENCODED_RUSTFLAGS", without_folders(workspace, target).join("\x1f"));
     let output = command.output().map_err(|error| format!("cargo could not be started: {error}"))?;
     if output.status.success() {
         return Ok(());
@@ -183,6 +233,15 @@ fn build(workspace: &Path, target: &Path, plugins: &[Plugin]) -> Result<(), Stri
         ));
     }
     Err(format!("the adapters in plugins/ do not build:\n{told}"))
+}
+
+/// Names no folder of this machine in a component, so that its bytes are the same wherever it is built.
+fn without_folders(workspace: &Path, target: &Path) -> Vec<String> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cargo")));
+    let mut folders = vec![(target.to_owned(), "/target"), (workspace.to_owned(), "/relay-mesh")];
+    folders.extend(home.map(|home| (home, "/cargo")));
+    folders.iter().map(|(from, to)| format!("--remap-path-prefix={}={to}", from.display())).collect()
 }
 
 /// Writes a file only if its content differs, so that no watcher sees a change without one. In a read-only source tree

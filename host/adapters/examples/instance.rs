@@ -1,6 +1,6 @@
 //! What an adapter costs compared with bare wasmtime: a fresh instance and a call, and loading a precompiled one. Both
 //! sides run the same component in one process and alternate, so that the ratio is meaningful on any machine. `cargo
-//! run --release -p adapters --example instance`.
+//! run --release -p relay-mesh-adapters --example instance`.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]
 
@@ -25,7 +25,7 @@ const ADAPTER: &str = "generic";
 
 mod bare {
     wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
+        path: "wit",
         world: "relay:adapter/adapter",
         exports: { default: async },
     });

@@ -1,5 +1,5 @@
 //! How soon a looping guest is stopped, and how long other calls on the same thread wait meanwhile. `cargo run
-//! --release -p adapters --example stopping -- FOLDER`, where FOLDER holds `hostile/hostile.wasm` and
+//! --release -p relay-mesh-adapters --example stopping -- FOLDER`, where FOLDER holds `hostile/hostile.wasm` and
 //! `polite/polite.wasm` of tests/hostile, each beside its adapter.toml.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its measurements")]

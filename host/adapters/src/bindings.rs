@@ -3,7 +3,7 @@
 //! (`optional/`).
 
 wasmtime::component::bindgen!({
-    path: "../../wit/v0.1",
+    path: "wit",
     world: "relay:adapter/adapter",
     imports: { default: async | trappable },
     exports: { default: async },

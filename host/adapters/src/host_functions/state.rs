@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_interface_says_what_the_host_keeps() {
-        let wit = include_str!("../../../../wit/v0.1/host.wit");
+        let wit = include_str!("../../wit/host.wit");
         let said = format!("Keys have at most {LONGEST_KEY} bytes, values at most {} KiB", LONGEST_VALUE / 1024);
         assert!(wit.contains(&said), "{said}");
     }

@@ -16,7 +16,7 @@ pub(super) use bindings::RunsCommandsIndices as Indices;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
+        path: "wit",
         world: "relay:adapter/runs-commands",
         exports: { default: async },
         with: { "relay:adapter/types": crate::bindings::relay::adapter::types },

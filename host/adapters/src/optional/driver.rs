@@ -21,7 +21,7 @@ pub(super) use bindings::DrivesAgentsIndices as Indices;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
+        path: "wit",
         world: "relay:adapter/drives-agents",
         exports: { default: async },
         with: { "relay:adapter/types": crate::bindings::relay::adapter::types },

@@ -13,7 +13,7 @@ pub(super) use bindings::GivesEvidenceIndices as Indices;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
+        path: "wit",
         world: "relay:adapter/gives-evidence",
         exports: { default: async },
         with: { "relay:adapter/types": crate::bindings::relay::adapter::types },

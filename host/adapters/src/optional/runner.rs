@@ -24,7 +24,7 @@ pub(super) use bindings::RunsTasksIndices as Indices;
 
 mod bindings {
     wasmtime::component::bindgen!({
-        path: "../../wit/v0.1",
+        path: "wit",
         world: "relay:adapter/runs-tasks",
         exports: { default: async },
         with: { "relay:adapter/types": crate::bindings::relay::adapter::types },

@@ -44,7 +44,7 @@ struct Abilities {
 
 impl WakeTable {
     pub(crate) fn of_this_build() -> WakeTable {
-        serde_json::from_str(include_str!("../../../../docs/wake-table.json"))
+        serde_json::from_str(include_str!("wake-table.json"))
             .unwrap_or_else(|error| unreachable!("a test reads docs/wake-table.json: {error}"))
     }
 }

@@ -37,7 +37,6 @@ const SHARED: &[Template] = templates!("shared":
 const RUST: &[Template] = templates!("rust":
     ".github/workflows/ci.yml",
     ".gitignore",
-    "Cargo.toml",
     "README.md",
     "adapter.toml",
     "fixtures/settings/with-comments/config/settings.json",
@@ -48,6 +47,10 @@ const RUST: &[Template] = templates!("rust":
     "src/install.rs",
     "src/lib.rs",
 );
+
+/// Has another name in `templates/`: Cargo packs no folder that holds a `Cargo.toml` of its own.
+const RUST_MANIFEST: &[Template] =
+    &[Template { path: "Cargo.toml", text: include_str!("../../../templates/rust/package.toml") }];
 
 const PYTHON: &[Template] = templates!("python":
     ".github/workflows/ci.yml",
@@ -79,15 +82,15 @@ const OWN_FILE: &[Template] = templates!("own-file":
 
 /// The WIT files, for languages that have no sdk.
 pub(super) const WIT: &[Template] = &[
-    Template { path: "wit/adapter.wit", text: include_str!("../../../../../wit/v0.1/adapter.wit") },
-    Template { path: "wit/host.wit", text: include_str!("../../../../../wit/v0.1/host.wit") },
-    Template { path: "wit/types.wit", text: include_str!("../../../../../wit/v0.1/types.wit") },
+    Template { path: "wit/adapter.wit", text: include_str!("../../../templates/sdk/wit/adapter.wit") },
+    Template { path: "wit/host.wit", text: include_str!("../../../templates/sdk/wit/host.wit") },
+    Template { path: "wit/types.wit", text: include_str!("../../../templates/sdk/wit/types.wit") },
 ];
 
 /// Every file of a language's template.
 pub(super) fn of(language: Language) -> impl Iterator<Item = &'static Template> {
     let parts: &[&[Template]] = match language {
-        Language::Rust => &[SHARED, RUST],
+        Language::Rust => &[SHARED, RUST, RUST_MANIFEST],
         Language::Python => &[SHARED, PYTHON, OWN_FILE, WIT],
         Language::Js => &[SHARED, JS, OWN_FILE, WIT],
     };
@@ -121,7 +124,10 @@ pub(super) mod tests {
         {
             let mut found = BTreeSet::new();
             files_in(&Path::new(env!("CARGO_MANIFEST_DIR")).join("templates").join(folder), "", &mut found);
-            let listed: BTreeSet<String> = listed.iter().map(|template| template.path.to_owned()).collect();
+            let mut listed: BTreeSet<String> = listed.iter().map(|template| template.path.to_owned()).collect();
+            if folder == "rust" {
+                listed.insert("package.toml".to_owned());
+            }
             assert_eq!(listed, found, "{folder}");
         }
     }

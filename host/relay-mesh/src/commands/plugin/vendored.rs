@@ -12,7 +12,7 @@ pub(super) const FOLDER: &str = "sdk";
 
 macro_rules! sdk {
     ($($path:literal),+ $(,)?) => {
-        &[$(Template { path: $path, text: include_str!(concat!("../../../../../sdk/", $path)) }),+]
+        &[$(Template { path: $path, text: include_str!(concat!("../../../templates/sdk/", $path)) }),+]
     };
 }
 
@@ -88,9 +88,9 @@ pub(super) fn files() -> impl Iterator<Item = (String, String)> {
 /// The sdk's manifest, without its workspace.
 fn manifest() -> String {
     let parse = |text: &str| text.parse::<Table>().unwrap_or_default();
-    let workspace = parse(include_str!("../../../../../Cargo.toml"));
+    let workspace = parse(include_str!("../../../templates/sdk/workspace.toml"));
     let shared = |part: &str| workspace.get("workspace").and_then(|workspace| workspace.get(part)?.as_table());
-    let mut own = parse(include_str!("../../../../../sdk/Cargo.toml"));
+    let mut own = parse(include_str!("../../../templates/sdk/package.toml"));
     let fill = |table: &mut Table, from: Option<&Table>| {
         for (name, value) in table.iter_mut() {
             let is_inherited = value.get("workspace").and_then(Value::as_bool) == Some(true);
