@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import lzma
 import os
 import tarfile
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ class Entry:
     path: str
     content: bytes
     executable: bool = False
+    # Of the user and of the group.
+    owner: int = 0
 
     def mode(self) -> int:
         return 0o755 if self.executable else 0o644
@@ -27,22 +30,47 @@ def compress(content: bytes, epoch: int) -> bytes:
     return packed.getvalue()
 
 
+@dataclass(frozen=True)
+class Folder:
+    """A folder that is packed although it is empty, or that is not for everybody."""
+
+    path: str
+    mode: int
+    owner: int = 0
+
+
 def tar_gz(entries: list[Entry], epoch: int) -> bytes:
+    return compress(tar(entries, epoch), epoch)
+
+
+def tar_xz(entries: list[Entry], epoch: int, code: int | None) -> bytes:
+    """`code` is liblzma's filter for the machine code of a processor."""
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9}]
+    if code is not None:
+        filters.insert(0, {"id": code})
+    return lzma.compress(tar(entries, epoch), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=filters)
+
+
+def tar(entries: list[Entry], epoch: int, further: tuple[Folder, ...] = ()) -> bytes:
+    """An archive that is not compressed, with the folders above each entry, and these."""
     packed = io.BytesIO()
+    all_folders = {path: Folder(path, 0o755) for path in folders(entries)} | {one.path: one for one in further}
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.USTAR_FORMAT) as archive:
-        for folder in folders(entries):
-            archive.addfile(header(folder, epoch, 0o755, tarfile.DIRTYPE))
+        for path in sorted(all_folders):
+            folder = all_folders[path]
+            archive.addfile(header(path, epoch, folder.mode, tarfile.DIRTYPE, folder.owner))
         for entry in in_order(entries):
-            info = header(entry.path, epoch, entry.mode(), tarfile.REGTYPE)
+            info = header(entry.path, epoch, entry.mode(), tarfile.REGTYPE, entry.owner)
             info.size = len(entry.content)
             archive.addfile(info, io.BytesIO(entry.content))
-    return compress(packed.getvalue(), epoch)
+    return packed.getvalue()
 
 
-def header(path: str, epoch: int, mode: int, kind: bytes) -> tarfile.TarInfo:
+def header(path: str, epoch: int, mode: int, kind: bytes, owner: int) -> tarfile.TarInfo:
     info = tarfile.TarInfo(path)
     info.mtime, info.mode, info.type = epoch, mode, kind
-    info.uname = info.gname = "root"
+    info.uid = info.gid = owner
+    info.uname = info.gname = "root" if owner == 0 else ""
     return info
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import system
 from archive import Entry, compress, write_tree
-from release import ROOT, Release, run
+from release import ROOT, THIRD_PARTY, Release, run
 
 # Of the packaging: to be counted up if the same version of relay-mesh is packed differently.
 REVISION = 1
@@ -30,7 +30,7 @@ def build(release: Release) -> dict[str, bytes]:
         tree.mkdir(mode=0o755)
         write_tree(files + meta, tree, release.epoch)
         package = Path(folder) / name
-        run(["dpkg-deb", "--root-owner-group", "-Zxz", "--build", str(tree), str(package)],
+        run(["dpkg-deb", "--root-owner-group", "-Zxz", "-z9", "--build", str(tree), str(package)],
             env={**os.environ, "SOURCE_DATE_EPOCH": str(release.epoch)})
         return {name: package.read_bytes()}
 
@@ -56,7 +56,8 @@ def documents(release: Release, version: str) -> list[Entry]:
     mit = (ROOT / "LICENSE-MIT").read_text()
     copyright = (
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
-        "Upstream-Name: relay-mesh\n\n"
+        "Upstream-Name: relay-mesh\n"
+        "Comment: What is linked in is under licences of its own: THIRD-PARTY-LICENSES.gz in this folder.\n\n"
         "Files: *\nCopyright: the relay-mesh contributors\nLicense: MIT or Apache-2.0\n\n"
         f"License: MIT\n{paragraph(mit)}\n"
         "License: Apache-2.0\n On Debian systems the full text is in /usr/share/common-licenses/Apache-2.0.\n"
@@ -69,6 +70,7 @@ def documents(release: Release, version: str) -> list[Entry]:
     folder = "usr/share/doc/relay-mesh"
     return [
         Entry(f"{folder}/copyright", copyright.encode()),
+        Entry(f"{folder}/{THIRD_PARTY}.gz", compress(release.third_party, release.epoch)),
         Entry(f"{folder}/changelog.Debian.gz", compress(changelog.encode(), release.epoch)),
         Entry(f"{folder}/changelog.gz", compress(upstream, release.epoch)),
         Entry("usr/share/lintian/overrides/relay-mesh", (ROOT / "packaging/lintian-overrides").read_bytes()),

@@ -40,7 +40,7 @@ ARCHIVE = """\
 def build(version: str, project: Project, out: Path) -> dict[str, bytes]:
     archives = []
     for target in TARGETS:
-        archive = out / f"relay-mesh-{version}-{target.triple}.tar.gz"
+        archive = out / f"relay-mesh-{version}-{target.triple}.tar.xz"
         if archive.exists():
             system, processor = target.homebrew
             digest = hashlib.sha256(archive.read_bytes()).hexdigest()

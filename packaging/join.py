@@ -6,14 +6,15 @@ import sys
 from pathlib import Path
 
 import homebrew
-from pack import SUMS, write, write_sums
 from release import PackagingError, finish, read_project, read_version
+from sums import SIGNATURE, SUMS, check_key, write, write_sums
 
 # Each is written anew, over the files of all platforms.
-OVER_ALL = ("relay-mesh.rb", SUMS)
+OVER_ALL = ("relay-mesh.rb", SUMS, SIGNATURE)
 
 
 def join(parts: list[Path], out: Path) -> None:
+    check_key()
     out.mkdir(parents=True)
     for part in parts:
         for file in sorted(part.iterdir()):
@@ -25,7 +26,7 @@ def join(parts: list[Path], out: Path) -> None:
             write(joined, content)
     for name, content in homebrew.build(read_version(), read_project(), out).items():
         write(out / name, content)
-    write_sums(out)
+    write_sums(out, read_version())
 
 
 def main() -> int:

@@ -4,7 +4,7 @@ fields `os` and `cpu`; nothing is downloaded after the installation."""
 import json
 
 from archive import Entry, tar_gz
-from release import ROOT, TARGETS, Release
+from release import ROOT, TARGETS, THIRD_PARTY, Release
 
 
 def build(release: Release) -> dict[str, bytes]:
@@ -15,7 +15,7 @@ def build(release: Release) -> dict[str, bytes]:
             "os": [target.npm_os],
             "cpu": [target.npm_cpu],
         }),
-        Entry("package/bin/relay-mesh", release.binary.read_bytes(), executable=True),
+        Entry("package/bin/relay-mesh", release.program, executable=True),
     ]
     launcher = [
         manifest(release, "relay-mesh", {
@@ -31,7 +31,7 @@ def build(release: Release) -> dict[str, bytes]:
     ]
     return {
         f"relay-mesh-npm-{platform}-{release.version}.tgz": packed(release, binary),
-        f"relay-mesh-npm-{release.version}.tgz": packed(release, launcher),
+        f"relay-mesh-npm-{release.version}.tgz": packed(release, launcher, leave_out=(THIRD_PARTY,)),
     }
 
 
@@ -53,6 +53,7 @@ def script(release: Release) -> bytes:
     return text.replace("@relay-mesh/", f"{release.project.npm_scope}/").encode()
 
 
-def packed(release: Release, entries: list[Entry]) -> bytes:
-    licences = [Entry(f"package/{name}", text) for name, text in release.licences().items()]
+def packed(release: Release, entries: list[Entry], leave_out: tuple[str, ...] = ()) -> bytes:
+    texts = release.licences().items()
+    licences = [Entry(f"package/{name}", text) for name, text in texts if name not in leave_out]
     return tar_gz(entries + licences, release.epoch)

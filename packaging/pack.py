@@ -2,31 +2,37 @@
 """Packs a binary of relay-mesh as everything that people install it from. `make dist` runs this.
 
 The same binary and the same commit give the same bytes. Files that are in the output folder already are replaced one
-by one; SHA256SUMS is written last, over all of them.
+by one; SHA256SUMS is written last, over all of them, and signed if RELAY_MESH_SIGNING_KEY is the path of a secret key of
+minisign. A key with a password is asked for at the terminal, or taken from RELAY_MESH_SIGNING_PASSWORD.
 """
 
 import argparse
-import hashlib
-import os
 import sys
+import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import auditable
 import deb
 import homebrew
+import licences
 import npm
+import oci
 import rpm
 import sbom
 import tarball
 import wheel
-from release import ROOT, Release, finish, read_release
-
-SUMS = "SHA256SUMS"
+from linked import linked
+from release import ROOT, PackagingError, Release, ask, finish, read_release
+from sums import check_key, write, write_sums
 
 
 def installer(release: Release) -> dict[str, bytes]:
     text = (ROOT / "packaging/install.sh").read_text()
-    return {"install.sh": text.replace("url=${RELAY_MESH_URL:-}", f"url=${{RELAY_MESH_URL:-{release.downloads()}}}").encode()}
+    for variable, own in (("URL", release.downloads()), ("MINISIGN_KEY", release.project.minisign_key)):
+        text = text.replace(f"${{RELAY_MESH_{variable}:-}}", f"${{RELAY_MESH_{variable}:-{own}}}", 1)
+    return {"install.sh": text.encode()}
 
 
 def kinds(out: Path) -> dict[str, Callable[[Release], dict[str, bytes]]]:
@@ -37,38 +43,44 @@ def kinds(out: Path) -> dict[str, Callable[[Release], dict[str, bytes]]]:
         "rpm": rpm.build,
         "npm": npm.build,
         "wheel": wheel.build,
+        "oci": oci.build,
         "homebrew": lambda release: homebrew.build(release.version, release.project, out),
         "installer": installer,
         "sbom": sbom.build,
     }
 
 
-def write(path: Path, content: bytes) -> None:
-    """Whole or not at all, also if the disk is full."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.chmod(0o755 if path.suffix == ".sh" else 0o644)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+def complete(release: Release) -> Release:
+    """With the list of its crates in the binary, and their licences. That it still runs is tried."""
+    crates = linked(release.target.triple)
+    program = release.program
+    # What is no ELF program stands in for the binary in a test, and runs where `--target` is given.
+    if program.startswith(b"\x7fELF"):
+        program = auditable.with_section(program, auditable.described(crates))
+        check_version(program, release.version)
+    return replace(release, program=program, third_party=licences.build(crates))
 
 
-def write_sums(out: Path) -> None:
-    files = sorted(file for file in out.iterdir() if file.is_file() and file.name != SUMS and file.name[0] != ".")
-    lines = [f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files]
-    write(out / SUMS, "".join(lines).encode())
+def check_version(program: bytes, version: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "relay-mesh"
+        path.write_bytes(program)
+        path.chmod(0o755)
+        said = ask(path, "--version").decode().strip()
+    if said != f"relay-mesh {version}":
+        raise PackagingError(f"with the list of its crates in it the binary says {said!r}")
 
 
 def pack(binary: Path, target: str | None, only: list[str] | None, out: Path) -> None:
-    release = read_release(binary, target)
+    check_key()
+    release = complete(read_release(binary, target))
     out.mkdir(parents=True, exist_ok=True)
     for name, build in kinds(out).items():
         if not only or name in only:
             for file, content in build(release).items():
                 write(out / file, content)
                 print(f"{out / file}: {len(content) / 1e6:.1f} MB")
-    write_sums(out)
+    write_sums(out, release.version)
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 """What every package is made from: the binary, what it prints about itself, and what the repository says."""
 
+import lzma
 import os
 import struct
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SHELLS = {"bash": "relay-mesh.bash", "zsh": "_relay-mesh", "fish": "relay-mesh.fish"}
 LICENCES = ("LICENSE-APACHE", "LICENSE-MIT")
+THIRD_PARTY = "THIRD-PARTY-LICENSES"
 
 
 class PackagingError(Exception):
@@ -31,6 +33,8 @@ class Target:
     npm_cpu: str
     wheel: str
     homebrew: tuple[str, str]
+    oci: str
+    code_filter: int | None
 
 
 # A static program runs with every C library, so the wheel names glibc's oldest and musl's.
@@ -44,6 +48,8 @@ TARGETS = (
         npm_cpu="x64",
         wheel="manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
         homebrew=("on_linux", "on_intel"),
+        oci="amd64",
+        code_filter=lzma.FILTER_X86,
     ),
     Target(
         triple="aarch64-unknown-linux-musl",
@@ -54,6 +60,9 @@ TARGETS = (
         npm_cpu="arm64",
         wheel="manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
         homebrew=("on_linux", "on_arm"),
+        oci="arm64",
+        # The filter for ARM64 is newer than many an xz.
+        code_filter=None,
     ),
 )
 
@@ -66,27 +75,29 @@ class Project:
     homepage: str
     downloads: str
     npm_scope: str
+    minisign_key: str
     summary: str
     description: str
 
 
 @dataclass(frozen=True)
 class Release:
-    """One version for one platform."""
+    """One version for one platform. `program` is the binary, with the list of its crates in it."""
 
     version: str
     epoch: int
     target: Target
     project: Project
-    binary: Path
+    program: bytes
     completions: dict[str, bytes]
     manual: dict[str, bytes]
+    third_party: bytes
 
     def downloads(self) -> str:
         return self.project.downloads.format(version=self.version)
 
     def licences(self) -> dict[str, bytes]:
-        return {name: (ROOT / name).read_bytes() for name in LICENCES}
+        return {name: (ROOT / name).read_bytes() for name in LICENCES} | {THIRD_PARTY: self.third_party}
 
     def archive_stem(self) -> str:
         return f"relay-mesh-{self.version}-{self.target.triple}"
@@ -105,7 +116,7 @@ def read_release(binary: Path, triple: str | None) -> Release:
     with tempfile.TemporaryDirectory() as folder:
         ask(binary, "man", "--out", folder)
         manual = {page.name: page.read_bytes() for page in sorted(Path(folder).iterdir())}
-    return Release(version, epoch(), target, read_project(), binary, completions, manual)
+    return Release(version, epoch(), target, read_project(), binary.read_bytes(), completions, manual, b"")
 
 
 def read_version() -> str:

@@ -20,7 +20,7 @@ DEFINES = {
     "_build_id_links": "none",
     "debug_package": "%{nil}",
     "__os_install_post": "%{nil}",
-    "_binary_payload": "w6.xzdio",
+    "_binary_payload": "w9.xzdio",
 }
 
 

@@ -11,7 +11,7 @@ def files(release: Release, zsh: str) -> list[Entry]:
         "_relay-mesh": f"usr/share/zsh/{zsh}/_relay-mesh",
         "relay-mesh.fish": "usr/share/fish/vendor_completions.d/relay-mesh.fish",
     }
-    entries = [Entry("usr/bin/relay-mesh", release.binary.read_bytes(), executable=True)]
+    entries = [Entry("usr/bin/relay-mesh", release.program, executable=True)]
     entries += [Entry(places[name], text) for name, text in release.completions.items()]
     for name, text in release.manual.items():
         entries.append(Entry(f"usr/share/man/man1/{name}.gz", compress(text, release.epoch)))

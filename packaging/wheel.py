@@ -15,7 +15,7 @@ def build(release: Release) -> dict[str, bytes]:
     tag = f"py3-none-{release.target.wheel}"
     info = f"{stem}.dist-info"
     entries = [
-        Entry(f"{stem}.data/scripts/relay-mesh", release.binary.read_bytes(), executable=True),
+        Entry(f"{stem}.data/scripts/relay-mesh", release.program, executable=True),
         Entry(f"{info}/METADATA", metadata(release).encode()),
         Entry(f"{info}/WHEEL", wheel(release).encode()),
     ]
@@ -35,6 +35,7 @@ def metadata(release: Release) -> str:
         "License-Expression: MIT OR Apache-2.0\n"
         "License-File: LICENSE-APACHE\n"
         "License-File: LICENSE-MIT\n"
+        "License-File: THIRD-PARTY-LICENSES\n"
         "Description-Content-Type: text/markdown\n\n"
         f"{(ROOT / 'README.md').read_text()}"
     )
