@@ -43,12 +43,9 @@ def tar_gz(entries: list[Entry], epoch: int) -> bytes:
     return compress(tar(entries, epoch), epoch)
 
 
-def tar_xz(entries: list[Entry], epoch: int, code: int | None) -> bytes:
-    """`code` is liblzma's filter for the machine code of a processor."""
-    filters = [{"id": lzma.FILTER_LZMA2, "preset": 9}]
-    if code is not None:
-        filters.insert(0, {"id": code})
-    return lzma.compress(tar(entries, epoch), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, filters=filters)
+def tar_xz(entries: list[Entry], epoch: int) -> bytes:
+    """Without a filter for machine code, which would spare a twentieth: the xz of busybox knows none."""
+    return lzma.compress(tar(entries, epoch), format=lzma.FORMAT_XZ, check=lzma.CHECK_CRC32, preset=9)
 
 
 def tar(entries: list[Entry], epoch: int, further: tuple[Folder, ...] = ()) -> bytes:

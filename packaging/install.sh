@@ -5,9 +5,12 @@
 #
 #   RELAY_MESH_URL  where the files of a release are: https://… or file:///…
 #   RELAY_MESH_BIN  where the program goes [default: ~/.local/bin]
+#   RELAY_MESH_MINISIGN_KEY  the public key (RW…) whose signature SHA256SUMS must have. It needs minisign: without it a
+#                            warning says what was not verified.
 set -eu
 
 url=${RELAY_MESH_URL:-}
+key=${RELAY_MESH_MINISIGN_KEY:-}
 unfinished=
 
 fail() {
@@ -72,6 +75,21 @@ digest() {
     fi | cut -d ' ' -f 1
 }
 
+# That who has the key has signed SHA256SUMS. Nothing is read from that file before.
+verify_signature() {
+    [ -n "$key" ] || return 0
+    if ! has minisign; then
+        echo "warning: the signature of SHA256SUMS was not verified, because there is no minisign on this machine" >&2
+        echo "hint: only digests are compared, with those that $url names; install minisign and run this again" >&2
+        return 0
+    fi
+    download SHA256SUMS.minisig
+    minisign -V -q -P "$key" -m "$unfinished/SHA256SUMS" -x "$unfinished/SHA256SUMS.minisig" ||
+        fail "SHA256SUMS of $url is not signed by the key $key" \
+            "it was changed, or signed by another; nothing was changed here"
+    echo "SHA256SUMS is signed by $key"
+}
+
 nothing_changed="nothing was changed; check the network and the space on the disk, and run this again"
 
 case $url in
@@ -94,8 +112,15 @@ trap 'exit 143' TERM HUP
 mkdir "$bin/.relay-mesh-install-$$" || fail "$bin cannot be written to" "set RELAY_MESH_BIN to a folder that you may write to"
 unfinished=$bin/.relay-mesh-install-$$
 
+# By xz it is a third smaller.
+if has xz; then
+    compression=xz flag=J
+else
+    compression=gz flag=z
+fi
 download SHA256SUMS
-line=$(grep -E "^[0-9a-f]{64}  relay-mesh-[^ /]*-$target\.tar\.gz\$" "$unfinished/SHA256SUMS" || true)
+verify_signature
+line=$(grep -E "^[0-9a-f]{64}  relay-mesh-[^ /]*-$target\.tar\.$compression\$" "$unfinished/SHA256SUMS" || true)
 [ -n "$line" ] || fail "SHA256SUMS of $url names no archive for $target"
 [ "$(echo "$line" | wc -l)" -eq 1 ] || fail "SHA256SUMS of $url names several archives for $target"
 archive=${line#*  }
@@ -105,8 +130,8 @@ found=$(digest "$unfinished/$archive")
     fail "$archive is not what SHA256SUMS says: its digest is $found, and should be ${line%% *}" \
         "the download was cut off or changed; nothing was changed here"
 
-tar -xzf "$unfinished/$archive" -C "$unfinished" || fail "$archive could not be unpacked" "$nothing_changed"
-program=$unfinished/${archive%.tar.gz}/relay-mesh
+tar "-x${flag}f" "$unfinished/$archive" -C "$unfinished" || fail "$archive could not be unpacked" "$nothing_changed"
+program=$unfinished/${archive%.tar."$compression"}/relay-mesh
 version=$("$program" --version) || fail "the program of $archive does not run on this machine" "nothing was changed"
 mv -f "$program" "$bin/relay-mesh" || fail "$bin/relay-mesh could not be replaced"
 

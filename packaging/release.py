@@ -1,6 +1,5 @@
 """What every package is made from: the binary, what it prints about itself, and what the repository says."""
 
-import lzma
 import os
 import struct
 import subprocess
@@ -34,7 +33,6 @@ class Target:
     wheel: str
     homebrew: tuple[str, str]
     oci: str
-    code_filter: int | None
 
 
 # A static program runs with every C library, so the wheel names glibc's oldest and musl's.
@@ -49,7 +47,6 @@ TARGETS = (
         wheel="manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
         homebrew=("on_linux", "on_intel"),
         oci="amd64",
-        code_filter=lzma.FILTER_X86,
     ),
     Target(
         triple="aarch64-unknown-linux-musl",
@@ -61,8 +58,6 @@ TARGETS = (
         wheel="manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
         homebrew=("on_linux", "on_arm"),
         oci="arm64",
-        # The filter for ARM64 is newer than many an xz.
-        code_filter=None,
     ),
 )
 

@@ -13,6 +13,8 @@ from release import PackagingError
 SUMS = "SHA256SUMS"
 SIGNATURE = f"{SUMS}.minisig"
 KEY = "RELAY_MESH_SIGNING_KEY"
+# How minisign has written the secret half of a key: with a password, or without.
+ENCRYPTED, OPEN = b"Sc", b"\0\0"
 PASSWORD = "RELAY_MESH_SIGNING_PASSWORD"
 
 
@@ -33,12 +35,13 @@ def check_key() -> None:
     if not key:
         return
     try:
-        secret = base64.b64decode(Path(key).read_text().splitlines()[1])
+        method = base64.b64decode(Path(key).read_text().splitlines()[1])[2:4]
+        if method not in (ENCRYPTED, OPEN):
+            raise ValueError("its second line is of another kind")
     except (OSError, ValueError, IndexError) as error:
         raise PackagingError(f"{KEY} is {key}, which is no secret key of minisign: {error}\n"
                              "hint: `minisign -G` makes one") from error
-    encrypted = secret[2:4] != b"\0\0"
-    if encrypted and PASSWORD not in os.environ and not sys.stdin.isatty():
+    if method == ENCRYPTED and PASSWORD not in os.environ and not sys.stdin.isatty():
         raise PackagingError(f"the key {key} has a password, and there is no terminal to ask for it\n"
                              f"hint: run this in a terminal, or set {PASSWORD}")
 

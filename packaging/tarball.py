@@ -15,5 +15,5 @@ def build(release: Release) -> dict[str, bytes]:
     inside = [Entry(f"{stem}/{entry.path}", entry.content, entry.executable) for entry in entries]
     return {
         f"{stem}.tar.gz": tar_gz(inside, release.epoch),
-        f"{stem}.tar.xz": tar_xz(inside, release.epoch, release.target.code_filter),
+        f"{stem}.tar.xz": tar_xz(inside, release.epoch),
     }

@@ -26,6 +26,35 @@ fn an_older_program_is_replaced() {
 }
 
 #[test]
+fn a_signature_is_verified_if_a_key_is_known() {
+    isolated(|| {
+        let stage = stage();
+        let place = Place(stage.folder.join("verified"));
+        let outcome = place.install("sign own; known own");
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        assert!(outcome.stdout.contains("SHA256SUMS is signed by RW"), "{outcome:?}");
+        assert!(!outcome.stderr.contains("warning"), "{outcome:?}");
+        place.holds_alone("2.0.0");
+
+        let place = Place(stage.folder.join("not-verified"));
+        let outcome = place.install("sign own; known own; only");
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        let said = "warning: the signature of SHA256SUMS was not verified, because there is no minisign";
+        assert!(outcome.stderr.contains(said), "{outcome:?}");
+        assert!(!outcome.stdout.contains("is signed"), "{outcome:?}");
+        place.holds_alone("2.0.0");
+
+        // Without xz the archive by gzip is taken, and without gzip the one by xz.
+        for (without, taken) in [("xz", "gz"), ("gzip", "xz")] {
+            let place = Place(stage.folder.join(format!("without-{without}")));
+            let outcome = place.install(&format!("rm $RELEASE/*.tar.[!{}]*; only; rm tools/{without}", &taken[..1]));
+            assert_eq!(outcome.code, Some(0), "{outcome:?}");
+            place.holds_alone("2.0.0");
+        }
+    });
+}
+
+#[test]
 fn what_is_broken_is_refused_and_the_older_program_still_works() {
     isolated(|| {
         let stage = stage();
@@ -49,6 +78,13 @@ const REFUSALS: &[(&str, &str)] = &[
     ("sed s/-2.0.0-/-3.0.0-/ $RELEASE/SHA256SUMS >more; cat more >>$RELEASE/SHA256SUMS", "names several archives for"),
     ("rm $RELEASE/$ARCHIVE", "could not be copied"),
     ("rm $RELEASE/SHA256SUMS", "could not be copied"),
+    ("sign own; known another", "is not signed by the key RW"),
+    ("sign own; known own; echo >>$RELEASE/SHA256SUMS", "is not signed by the key RW"),
+    ("sign own; known own; echo >$RELEASE/SHA256SUMS.minisig", "is not signed by the key RW"),
+    ("sign own; known own; rm $RELEASE/SHA256SUMS.minisig", "SHA256SUMS.minisig could not be copied"),
+    ("sign own; export RELAY_MESH_MINISIGN_KEY=nonsense", "is not signed by the key nonsense"),
+    // Signed rightly, and the archive is another.
+    ("sign own; known own; echo more >>$RELEASE/$ARCHIVE", "is not what SHA256SUMS says"),
     // The disk is full: it holds the old program and less than the archive.
     ("mount -t tmpfs -o size=64k full $BIN; cp old $BIN/relay-mesh", "could not be copied"),
     // It holds the archive, and less than what is in it.
@@ -61,6 +97,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ("stub curl true; only; rm tools/sha256sum; https", "neither sha256sum nor shasum"),
     ("only; https", "there is neither curl nor wget"),
     ("only; rm tools/tar", "there is no tar"),
+    ("rm $RELEASE/*.tar.xz; sed -i /xz$/d $RELEASE/SHA256SUMS", "names no archive for"),
     ("export RELAY_MESH_URL=http://127.0.0.1/", "only https:// and file:// are safe"),
     ("unset RELAY_MESH_URL", "RELAY_MESH_URL is not set"),
     ("unset RELAY_MESH_BIN HOME", "HOME is not set"),
@@ -73,17 +110,19 @@ const REFUSALS: &[(&str, &str)] = &[
 /// only what the installer needs.
 const PREPARATION: &str = r#"set -eu
 release() {
-    rm -rf $RELEASE; mkdir -p $RELEASE; ARCHIVE=relay-mesh-$1-$TARGET.tar.gz; stem=relay-mesh-$1-$TARGET
+    rm -rf $RELEASE; mkdir -p $RELEASE; ARCHIVE=relay-mesh-$1-$TARGET.tar.xz; stem=relay-mesh-$1-$TARGET
     mkdir $stem; printf '#!/bin/sh\n' | cat - $2 >$stem/relay-mesh; chmod +x $stem/relay-mesh
     head -c 200000 /dev/urandom >$stem/README.md
-    tar -czf $RELEASE/$ARCHIVE $stem; (cd $RELEASE && sha256sum * >SHA256SUMS)
+    tar -cJf $RELEASE/$ARCHIVE $stem; tar -czf $RELEASE/$stem.tar.gz $stem; (cd $RELEASE && sha256sum * >SHA256SUMS)
 }
 stub() { mkdir -p tools; printf '#!/bin/sh\n%s\n' "$2" >tools/$1; chmod +x tools/$1; PATH=$PWD/tools:$PATH; }
 only() {
     mkdir -p tools
-    for one in sh uname id mkdir cp rm mv tar gzip grep cut wc find sha256sum; do ln -s $(command -v $one) tools/$one; done
+    for one in sh uname id mkdir cp rm mv tar gzip xz grep cut wc find sha256sum; do ln -s $(command -v $one) tools/$one; done
     PATH=$PWD/tools
 }
+sign() { minisign -G -W -p $1.pub -s $1.key >said; minisign -S -s $1.key -m $RELEASE/SHA256SUMS; }
+known() { [ -e $1.pub ] || minisign -G -W -p $1.pub -s $1.key >said; export RELAY_MESH_MINISIGN_KEY=$(sed -n 2p $1.pub); }
 https() { export RELAY_MESH_URL=https://127.0.0.1; }
 echo echo relay-mesh 1.0.0 >program; release 1.0.0 program
 sh $INSTALLER

@@ -9,8 +9,18 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use serde_json::json;
-use test_support::{Program, Stage, StdioClient, isolated, search_path};
+use test_support::{Program, Stage, StdioClient, isolated};
+
+#[path = "packages/container.rs"]
+mod container;
+#[path = "packages/inside.rs"]
+mod inside;
+#[path = "packages/installed.rs"]
+mod installed;
+#[path = "packages/signing.rs"]
+mod signing;
+
+use installed::{CleanRoot, beside, dist, hello_world, named, named_all, names, read, root, stage, use_it};
 
 /// The target of packages for this machine.
 const TARGET: &str =
@@ -33,7 +43,7 @@ fn a_binary_is_packed_the_same_twice() {
         .into_iter()
         .map(|(name, mask, zone)| {
             let out = folder.path().join(name);
-            let kinds = ["tarball", "npm", "wheel", "homebrew", "installer"];
+            let kinds = ["tarball", "npm", "wheel", "oci", "homebrew", "installer"];
             let kinds: Vec<&str> = kinds.into_iter().flat_map(|kind| ["--only", kind]).collect();
             Program::new("sh")
                 .args(["-c", &format!("umask {mask}; exec \"$@\""), "packed"])
@@ -45,7 +55,8 @@ fn a_binary_is_packed_the_same_twice() {
             read(&out.join("SHA256SUMS"))
         })
         .collect();
-    assert_eq!(sums[0].lines().count(), 6, "an archive, two npm packages, a wheel, a formula, install.sh\n{}", sums[0]);
+    let packed = "two archives, two npm packages, a wheel, an image, a formula, install.sh";
+    assert_eq!(sums[0].lines().count(), 8, "{packed}\n{}", sums[0]);
     assert_eq!(sums[0], sums[1]);
 }
 
@@ -91,13 +102,18 @@ fn everything_is_packed_the_same_again() {
 fn the_archive_works_in_a_clean_root() {
     isolated(|| {
         let place = CleanRoot::new();
-        place.bring(".tar.gz");
-        let archive = named(".tar.gz");
-        let stem = archive.trim_end_matches(".tar.gz");
-        let seconds = place.install(&format!("tar -xzf /dist/{archive} -C /tmp && ln -s /tmp/{stem}/relay-mesh /bin/"));
-        place.use_it(".tar.gz", seconds);
-        let inside = names(&place.folder.join("tmp").join(stem));
-        assert_eq!(inside, ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "completions", "man", "relay-mesh"]);
+        let holds =
+            ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "THIRD-PARTY-LICENSES", "completions", "man", "relay-mesh"];
+        for (ending, unpack) in [(".tar.gz", "tar -xzf"), (".tar.xz", "tar -xJf")] {
+            place.bring(ending);
+            let archive = named(ending);
+            let stem = archive.trim_end_matches(ending);
+            let command =
+                format!("rm -rf /tmp/* && {unpack} /dist/{archive} -C /tmp && ln -sf /tmp/{stem}/relay-mesh /bin/");
+            let seconds = place.install(&command);
+            place.use_it(ending, seconds);
+            assert_eq!(names(&place.folder.join("tmp").join(stem)), holds);
+        }
     });
 }
 
@@ -106,7 +122,7 @@ fn the_archive_works_in_a_clean_root() {
 fn the_installer_works_in_a_clean_root() {
     isolated(|| {
         let place = CleanRoot::new();
-        for file in [".tar.gz", "install.sh", "SHA256SUMS"] {
+        for file in [".tar.xz", "install.sh", "SHA256SUMS"] {
             place.bring(file);
         }
         let seconds = place.install("RELAY_MESH_URL=file:///dist RELAY_MESH_BIN=/bin sh /dist/install.sh");
@@ -173,7 +189,9 @@ fn the_npm_packages_work_without_a_network() {
             .succeed();
         let seconds = began.elapsed().as_secs_f64();
         let launcher = stage.project.join("node_modules/.bin");
-        use_it(".tgz", seconds, || beside(&stage, &launcher, "sh"));
+        let hello = stage.folder.join("hello-world");
+        hello_world(&hello);
+        use_it(".tgz", seconds, &hello.display().to_string(), || beside(&stage, &launcher, "sh"));
         passes_everything_on(&stage, &launcher);
     });
 }
@@ -192,7 +210,9 @@ fn the_wheel_works_without_a_network() {
             .env("HOME", &stage.home)
             .succeed();
         let seconds = began.elapsed().as_secs_f64();
-        use_it(".whl", seconds, || beside(&stage, &environment.join("bin"), "sh"));
+        let hello = stage.folder.join("hello-world");
+        hello_world(&hello);
+        use_it(".whl", seconds, &hello.display().to_string(), || beside(&stage, &environment.join("bin"), "sh"));
     });
 }
 
@@ -215,94 +235,6 @@ fn passes_everything_on(stage: &Stage, launcher: &Path) {
     assert_eq!(ended(run()), ended(direct), "it ends as the program does");
 }
 
-/// A root with busybox and nothing else, in which a package is installed.
-struct CleanRoot {
-    folder: PathBuf,
-    _stage: Stage,
-}
-
-impl CleanRoot {
-    fn new() -> CleanRoot {
-        let stage = stage();
-        let folder = stage.folder.join("root");
-        for name in ["bin", "dev", "dist", "etc", "proc", "root", "tmp"] {
-            std::fs::create_dir_all(folder.join(name)).expect("the root is writable");
-        }
-        std::fs::copy("/bin/busybox", folder.join("bin/busybox")).expect("packaging/setup installs busybox-static");
-        std::fs::write(folder.join("etc/passwd"), "root:x:0:0:root:/root:/bin/sh\n").expect("the root is writable");
-        std::fs::write(folder.join("dev/null"), "").expect("the root is writable");
-        Program::new("mount").args(["--bind", "/dev/null"]).arg(folder.join("dev/null")).succeed();
-        Program::new("mount").args(["-t", "proc", "proc"]).arg(folder.join("proc")).succeed();
-        let place = CleanRoot { folder, _stage: stage };
-        place.run("busybox").args(["--install", "-s", "/bin"]).succeed();
-        place
-    }
-
-    /// Copies a file of dist/ into the root.
-    fn bring(&self, ending: &str) {
-        let name = named(ending);
-        std::fs::copy(dist().join(&name), self.folder.join("dist").join(&name)).expect("it can be copied");
-    }
-
-    fn run(&self, program: &str) -> Program {
-        let inside = ["/bin/busybox", "env", "-i", "HOME=/root", "PATH=/bin:/usr/bin", program];
-        Program::new("chroot").arg(&self.folder).args(inside)
-    }
-
-    /// Installs by a command in the root, and returns how many seconds it took.
-    fn install(&self, command: &str) -> f64 {
-        let began = Instant::now();
-        self.run("sh").args(["-c", command]).succeed();
-        began.elapsed().as_secs_f64()
-    }
-
-    fn use_it(&self, ending: &str, seconds: f64) {
-        use_it(ending, seconds, || self.run("sh"));
-    }
-}
-
-impl Drop for CleanRoot {
-    fn drop(&mut self) {
-        // The room would end without this too. What removes the folder is not to walk into /proc.
-        Program::new("umount").arg(self.folder.join("proc")).arg(self.folder.join("dev/null")).run();
-    }
-}
-
-/// A message between two agents, and the doctor, with what was installed from the package of this ending. What it took
-/// is noted for the table in docs/releasing.md.
-fn use_it(ending: &str, seconds: f64, shell: impl Fn() -> Program) {
-    let said = shell().args(["-c", "relay-mesh --version"]).succeed();
-    assert_eq!(said, format!("relay-mesh {}\n", env!("CARGO_PKG_VERSION")));
-    let began = Instant::now();
-    let talk = "relay-mesh register alice && relay-mesh register bob \
-                && relay-mesh send bob 'from a package' --from alice && relay-mesh read --agent bob";
-    let said = shell().args(["-c", talk]).succeed();
-    assert!(said.ends_with("  from a package\n"), "{said}");
-    let first_message = began.elapsed().as_secs_f64();
-    let doctor = shell().args(["-c", "relay-mesh doctor"]).succeed();
-    let fine = doctor.lines().filter(|line| line.starts_with("ok ")).count();
-    assert_eq!(fine, doctor.lines().count(), "{doctor}");
-    assert!(doctor.contains("claude-code: adapter: version "), "{doctor}");
-    let notes = dist().join(".installed");
-    std::fs::create_dir_all(&notes).expect("dist/ is writable");
-    let note = json!({
-        "ending": ending,
-        "seconds": seconds,
-        "first_message": first_message,
-        "doctor": format!("{fine} of {fine} ok"),
-    });
-    std::fs::write(notes.join(format!("{ending}.json")), note.to_string()).expect("dist/ is writable");
-}
-
-/// A program of this machine or of the package, with the package's programs first, on the stage.
-fn beside(stage: &Stage, programs: &Path, program: &str) -> Program {
-    let path = format!("{}:{}", programs.display(), search_path().display());
-    // The stage's own home has the adapters compiled already, which nobody's has after installing.
-    let home = stage.folder.join("new-home");
-    std::fs::create_dir_all(&home).expect("the stage is writable");
-    Program::new("env").arg(format!("PATH={path}")).arg(program).env("HOME", home).within(&stage.project)
-}
-
 /// The packer's command line for this binary.
 fn pack(binary: &Path, out: &Path) -> Vec<String> {
     let words = [
@@ -321,42 +253,4 @@ fn stand_in(folder: &Path, version: &str) -> PathBuf {
     std::fs::write(&path, STAND_IN.replace("VERSION", version)).expect("the folder is writable");
     std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("it is ours");
     path
-}
-
-/// The file of dist/ whose name ends so.
-fn named(ending: &str) -> String {
-    let found = named_all(ending);
-    assert_eq!(found.len(), 1, "`make dist` packs one file {ending}: {found:?}");
-    found[0].clone()
-}
-
-fn named_all(ending: &str) -> Vec<String> {
-    let mut all = names(&dist());
-    all.retain(|name| name.ends_with(ending));
-    all
-}
-
-fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.expect("it can be read").file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    names
-}
-
-fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn stage() -> Stage {
-    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
-}
-
-fn dist() -> PathBuf {
-    root().join("dist")
-}
-
-/// The workspace's folder.
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
