@@ -11,12 +11,14 @@ BEGIN = "<!-- dist: `make dist WRITE=1` writes this -->\n"
 END = "<!-- end of dist -->\n"
 # Each kind of package, with the endings of its files. What is noted of its installation is under the first.
 KINDS = (
-    ("archive", (".tar.gz",)),
-    ("shell installer, with the archive", ("install.sh", ".tar.gz")),
+    ("archive by xz", (".tar.xz",)),
+    ("archive by gzip", (".tar.gz",)),
+    ("shell installer, with the archive by xz", ("install.sh", ".tar.xz")),
     ("Debian", (".deb",)),
     ("RPM", (".rpm",)),
     ("npm, launcher and platform", (".tgz",)),
     ("Python wheel", (".whl",)),
+    ("container image", (".tar",)),
 )
 
 
@@ -31,7 +33,7 @@ def row(dist: Path, kind: str, endings: tuple[str, ...]) -> str:
     size = sum(file.stat().st_size for file in files) / 1e6
     return (
         f"| {kind} | {size:.1f} MB | {target(' '.join(file.name for file in files))} | {note['seconds']:.1f} s "
-        f"| {note['first_message']:.1f} s | {note['doctor']} |\n"
+        f"| {note['seconds'] + note['first_message']:.1f} s | {note['times_hello_world']:.1f} | {note['doctor']} |\n"
     )
 
 
@@ -43,7 +45,8 @@ def main() -> int:
         print(f"error: {error}\nhint: `make dist` packs and installs everything", file=sys.stderr)
         return 1
     table = (
-        "| package | size | target | installed in | first message after | doctor |\n|---|---|---|---|---|---|\n" + rows
+        "| package | size | target | installed in | install to first message | `--version`, in hello-worlds | doctor |\n"
+        "|---|---|---|---|---|---|---|\n" + rows
     )
     print(table, end="")
     if "--write" in sys.argv[1:]:
