@@ -25,6 +25,9 @@ def write(path: Path, content: bytes) -> None:
         unfinished.write_bytes(content)
         unfinished.chmod(0o755 if path.suffix == ".sh" else 0o644)
         unfinished.replace(path)
+    except OSError as error:
+        raise PackagingError(f"{path} could not be written: {error.strerror}\n"
+                             "hint: make room on the disk and pack again; nothing unfinished is left there") from error
     finally:
         unfinished.unlink(missing_ok=True)
 

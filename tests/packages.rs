@@ -88,6 +88,29 @@ fn what_cannot_be_packed_is_refused() {
 }
 
 #[test]
+fn a_disk_that_is_full_is_named_and_holds_nothing_unfinished() {
+    isolated(|| {
+        let stage = stage();
+        let binary = stand_in(&stage.folder, env!("CARGO_PKG_VERSION"));
+        let out = stage.folder.join("full");
+        std::fs::create_dir(&out).expect("the stage is writable");
+        Program::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "full"]).arg(&out).succeed();
+        let outcome = Program::new("env")
+            .args(pack(&binary, &out))
+            .args(["--target", TARGET, "--only", "installer"])
+            .environment_of_this_process()
+            .env("SOURCE_DATE_EPOCH", "0")
+            .run();
+        assert_eq!(outcome.code, Some(1), "{outcome:?}");
+        assert!(
+            outcome.stderr.contains("install.sh could not be written: No space left on device\nhint: "),
+            "{outcome:?}"
+        );
+        assert!(names(&out).is_empty(), "{:?}", names(&out));
+    });
+}
+
+#[test]
 #[ignore = "`make dist` runs it, after packing"]
 fn everything_is_packed_the_same_again() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
