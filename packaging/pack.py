@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import auditable
+import bundles
 import deb
 import homebrew
 import licences
@@ -44,6 +45,7 @@ def kinds(out: Path) -> dict[str, Callable[[Release], dict[str, bytes]]]:
         "npm": npm.build,
         "wheel": wheel.build,
         "oci": oci.build,
+        "bundles": bundles.build,
         "homebrew": lambda release: homebrew.build(release.version, release.project, out),
         "installer": installer,
         "sbom": sbom.build,

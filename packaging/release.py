@@ -71,6 +71,7 @@ class Project:
     downloads: str
     npm_scope: str
     minisign_key: str
+    mcp_name: str
     summary: str
     description: str
 

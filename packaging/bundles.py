@@ -1,0 +1,255 @@
+"""The plugin bundle: one folder that is a marketplace for Claude Code, Codex and Copilot CLI, with a plugin for each.
+
+Hooks, servers and texts are what `relay-mesh install` writes into a project: the binary is asked, and nothing is written
+here a second time. A project's files hold nothing of this machine, but for the program in Claude Code's hooks.
+"""
+
+import io
+import json
+import os
+import tempfile
+import time
+import tomllib
+import zipfile
+from pathlib import Path
+
+from archive import Entry, in_order
+from release import PackagingError, Release, run
+
+NAME = "relay-mesh"
+# Ends each text that an install writes, so that an uninstall knows it. The harness itself removes a plugin.
+MARK = "\n<!-- relay-mesh wrote this file "
+YAML_MARK = "\n# relay-mesh wrote this file "
+AGENT_PLUGINS = "https://agent-plugins.org/schemas/1.0.0"
+REGISTRY = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+# The program, by its name: each machine has it on its PATH, or says in RELAY_MESH_BIN where it is.
+PROGRAM = "${RELAY_MESH_BIN:-relay-mesh}"
+
+
+def build(release: Release) -> dict[str, bytes]:
+    return {
+        f"relay-mesh-plugins-{release.version}.zip": zipped(tree(release), release.epoch),
+        "server.json": as_json(registry_entry(release)),
+    }
+
+
+def tree(release: Release) -> list[Entry]:
+    """All files of the marketplace."""
+    claude, codex = installed(release, "claude-code"), installed(release, "codex")
+    files = {
+        ".claude-plugin/marketplace.json": as_json(claude_marketplace(release)),
+        ".agents/plugins/marketplace.json": as_json(codex_marketplace(release)),
+        ".github/plugin/marketplace.json": as_json(copilot_marketplace(release)),
+        "README.md": readme(release),
+        **below("claude-code", claude_plugin(release, claude)),
+        **below("codex", codex_plugin(release, codex)),
+        **below("agent-plugin", agent_plugin(release, claude)),
+        **release.licences(),
+    }
+    return [Entry(path, content) for path, content in files.items()]
+
+
+def below(folder: str, files: dict[str, bytes]) -> dict[str, bytes]:
+    return {f"{folder}/{path}": content for path, content in files.items()}
+
+
+def installed(release: Release, harness: str) -> dict[str, str]:
+    """What `relay-mesh install` writes into an empty project."""
+    with tempfile.TemporaryDirectory() as home:
+        project = Path(home, "project")
+        project.mkdir()
+        program = str(release.binary.resolve())
+        environment = {"HOME": home, "PATH": os.defpath}
+        run([program, "install", harness, "--project", str(project), "--yes", "--json"], env=environment, cwd=project)
+        files = {
+            str(path.relative_to(project)): path.read_text() for path in project.rglob("*") if path.is_file()
+        }
+    # Only what runs may name the program's path.
+    for path, text in files.items():
+        if home in text or (program in text and path != ".claude/settings.local.json"):
+            raise PackagingError(f"`install {harness}` wrote something of this machine into {path}")
+    return files
+
+
+def unmarked(text: str) -> bytes:
+    """A text without the line by which an uninstall knows it."""
+    for mark in (MARK, YAML_MARK):
+        text = text.split(mark)[0]
+    return (text.rstrip("\n") + "\n").encode()
+
+
+def claude_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
+    program = str(release.binary.resolve())
+    hooks = json.loads(files[".claude/settings.local.json"])["hooks"]
+    for group in (group for groups in hooks.values() for group in groups):
+        for hook in group["hooks"]:
+            if hook["command"] != program:
+                raise PackagingError(f"a hook of Claude Code runs {hook['command']}, and not {program}")
+            hook["command"] = " ".join([f'"{PROGRAM}"', *hook.pop("args")])
+    return {
+        ".claude-plugin/plugin.json": as_json({
+            "name": NAME,
+            "version": release.version,
+            "description": release.project.summary,
+            "author": author(release),
+            "homepage": release.project.homepage,
+            "license": "MIT OR Apache-2.0",
+            "keywords": KEYWORDS,
+        }),
+        ".mcp.json": files[".mcp.json"].encode(),
+        "hooks/hooks.json": as_json({"description": "Presence, mail and reservations", "hooks": hooks}),
+        "skills/relay-mesh/SKILL.md": unmarked(files[".claude/skills/relay-mesh/SKILL.md"]),
+        "commands/relay-status.md": unmarked(files[".claude/commands/relay-status.md"]),
+    }
+
+
+def codex_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
+    servers = tomllib.loads(files[".codex/config.toml"])["mcp_servers"]
+    skill = ".codex/skills/relay-mesh"
+    return {
+        ".codex-plugin/plugin.json": as_json({
+            "name": NAME,
+            "version": release.version,
+            "description": release.project.summary,
+            "author": author(release),
+            "homepage": release.project.homepage,
+            "license": "MIT OR Apache-2.0",
+            "keywords": KEYWORDS,
+            "skills": "./skills/",
+            "mcpServers": "./.mcp.json",
+            "hooks": "./hooks/hooks.json",
+            "interface": {
+                "displayName": NAME,
+                "shortDescription": release.project.summary,
+                "developerName": author(release)["name"],
+                "category": "Productivity",
+            },
+        }),
+        ".mcp.json": as_json({"mcpServers": servers}),
+        "hooks/hooks.json": files[".codex/hooks.json"].encode(),
+        "skills/relay-mesh/SKILL.md": unmarked(files[f"{skill}/SKILL.md"]),
+        "skills/relay-mesh/agents/openai.yaml": unmarked(files[f"{skill}/agents/openai.yaml"]),
+    }
+
+
+def agent_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
+    """For every client of Agent Plugins 1.0, which has no hooks. Copilot CLI is one."""
+    (server,) = json.loads(files[".mcp.json"])["mcpServers"].values()
+    # A command is a bare name there, and no variable is expanded in it.
+    portable = {"type": "stdio", "command": NAME, "args": server["args"]}
+    return {
+        "plugin.json": as_json({
+            "$schema": f"{AGENT_PLUGINS}/plugin.schema.json",
+            "name": NAME,
+            "version": release.version,
+            "description": release.project.summary,
+            "author": author(release),
+            "homepage": release.project.homepage,
+            "license": "MIT OR Apache-2.0",
+            "keywords": KEYWORDS,
+        }),
+        "mcp.json": as_json({"$schema": f"{AGENT_PLUGINS}/mcp.schema.json", "mcpServers": {NAME: portable}}),
+        "skills/relay-mesh/SKILL.md": unmarked(files[".claude/skills/relay-mesh/SKILL.md"]),
+    }
+
+
+KEYWORDS = ["agents", "messaging", "mcp", "coordination"]
+
+
+def author(release: Release) -> dict[str, str]:
+    name, _, address = release.project.maintainer.partition(" <")
+    return {"name": name, "email": address.rstrip(">")}
+
+
+def claude_marketplace(release: Release) -> dict:
+    return {
+        "name": NAME,
+        "owner": author(release),
+        "description": release.project.summary,
+        "plugins": [{"name": NAME, "source": "./claude-code", "description": release.project.summary}],
+    }
+
+
+def codex_marketplace(release: Release) -> dict:
+    return {
+        "name": NAME,
+        "interface": {"displayName": NAME},
+        "plugins": [{
+            "name": NAME,
+            "source": {"source": "local", "path": "./codex"},
+            "policy": {"installation": "AVAILABLE", "authentication": "ON_USE"},
+            "category": "Productivity",
+        }],
+    }
+
+
+def copilot_marketplace(release: Release) -> dict:
+    return {
+        "name": NAME,
+        "owner": author(release),
+        "metadata": {"description": release.project.summary, "version": release.version},
+        "plugins": [{
+            "name": NAME,
+            "source": "./agent-plugin",
+            "description": release.project.summary,
+            "version": release.version,
+        }],
+    }
+
+
+def registry_entry(release: Release) -> dict:
+    """For the MCP Registry: where a client finds the server, and how it starts it."""
+    def package(registry: str, runtime: str) -> dict:
+        return {
+            "registryType": registry,
+            "identifier": NAME,
+            "version": release.version,
+            "runtimeHint": runtime,
+            "transport": {"type": "stdio"},
+            "packageArguments": [{"type": "positional", "value": "mcp"}],
+        }
+
+    return {
+        "$schema": REGISTRY,
+        "name": release.project.mcp_name,
+        "title": NAME,
+        "description": release.project.summary,
+        "websiteUrl": release.project.homepage,
+        "version": release.version,
+        "packages": [package("npm", "npx"), package("pypi", "uvx")],
+    }
+
+
+def readme(release: Release) -> bytes:
+    return f"""# relay-mesh as a plugin
+
+{release.project.summary}. This folder is a marketplace with one plugin for each client; each needs the program
+`relay-mesh` on the PATH.
+
+| client | add it |
+|---|---|
+| Claude Code | `claude plugin marketplace add PATH`, `claude plugin install relay-mesh@relay-mesh` |
+| Codex | `codex plugin marketplace add PATH`, `codex plugin add relay-mesh@relay-mesh` |
+| Copilot CLI | `copilot plugin marketplace add PATH`, `copilot plugin install relay-mesh@relay-mesh` |
+| any client of Agent Plugins 1.0 | the folder `agent-plugin` |
+
+PATH is this folder. `docs/plugins-of-harnesses.md` of relay-mesh says what each does.
+""".encode()
+
+
+def as_json(value: dict) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def zipped(entries: list[Entry], epoch: int) -> bytes:
+    packed = io.BytesIO()
+    # The format has no time before 1980, and no time zone.
+    moment = max(time.gmtime(epoch)[:6], (1980, 1, 1, 0, 0, 0))
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for entry in in_order(entries):
+            info = zipfile.ZipInfo(entry.path, moment)
+            info.create_system = 3
+            info.external_attr = (0o100000 | entry.mode()) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, entry.content)
+    return packed.getvalue()
