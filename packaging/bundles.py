@@ -40,10 +40,11 @@ def tree(release: Release) -> list[Entry]:
         ".claude-plugin/marketplace.json": as_json(claude_marketplace(release)),
         ".agents/plugins/marketplace.json": as_json(codex_marketplace(release)),
         ".github/plugin/marketplace.json": as_json(copilot_marketplace(release)),
-        "README.md": readme(release),
+        "README.md": readme(release, ""),
         **below("claude-code", claude_plugin(release, claude)),
         **below("codex", codex_plugin(release, codex)),
         **below("agent-plugin", agent_plugin(release, claude)),
+        **{f"{folder}/README.md": readme(release, text) for folder, text in ABOUT.items()},
         **release.licences(),
     }
     return [Entry(path, content) for path, content in files.items()]
@@ -59,7 +60,9 @@ def installed(release: Release, harness: str) -> dict[str, str]:
         project = Path(home, "project")
         project.mkdir()
         program = str(release.binary.resolve())
-        environment = {"HOME": home, "PATH": os.defpath}
+        # Where adapters are compiled to is no part of what is written, and need not be made anew for each harness.
+        caches = {name: os.environ[name] for name in ("XDG_CACHE_HOME",) if name in os.environ}
+        environment = {"HOME": home, "PATH": os.defpath, **caches}
         run([program, "install", harness, "--project", str(project), "--yes", "--json"], env=environment, cwd=project)
         files = {
             str(path.relative_to(project)): path.read_text() for path in project.rglob("*") if path.is_file()
@@ -220,21 +223,40 @@ def registry_entry(release: Release) -> dict:
     }
 
 
-def readme(release: Release) -> bytes:
-    return f"""# relay-mesh as a plugin
+# What each plugin brings, for its own README.
+ABOUT = {
+    "claude-code": """This is the plugin for Claude Code: the MCP server, hooks that show mail and wake an idle session, \
+a skill and the command `/relay-mesh:relay-status`.
+""",
+    "codex": """This is the plugin for Codex: the MCP server, hooks that show mail, and a skill. Codex asks you to review \
+the hooks when it starts.
+""",
+    "agent-plugin": """This is the plugin for every client of Agent Plugins 1.0, such as Copilot CLI: the MCP server and a \
+skill. Such a client runs no hooks of ours, so its agent reads mail with `fetch_messages`.
+""",
+}
 
-{release.project.summary}. This folder is a marketplace with one plugin for each client; each needs the program
-`relay-mesh` on the PATH.
 
-| client | add it |
-|---|---|
-| Claude Code | `claude plugin marketplace add PATH`, `claude plugin install relay-mesh@relay-mesh` |
-| Codex | `codex plugin marketplace add PATH`, `codex plugin add relay-mesh@relay-mesh` |
-| Copilot CLI | `copilot plugin marketplace add PATH`, `copilot plugin install relay-mesh@relay-mesh` |
-| any client of Agent Plugins 1.0 | the folder `agent-plugin` |
+def readme(release: Release, about: str) -> bytes:
+    return f"""# relay-mesh
 
-PATH is this folder. `docs/plugins-of-harnesses.md` of relay-mesh says what each does.
+{release.project.summary}: messages, presence and reservations of files, between Claude Code, Codex and any other client
+of MCP, on one machine or several.
+
+{about or FOLDER}
+The program `relay-mesh` has to be on your PATH. Nothing leaves your machine unless you set that up.
 """.encode()
+
+
+FOLDER = """This folder is a marketplace. PATH is where it is:
+
+| client | add the plugin |
+|---|---|
+| Claude Code | `claude plugin marketplace add PATH`, then `claude plugin install relay-mesh@relay-mesh` |
+| Codex | `codex plugin marketplace add PATH`, then `codex plugin add relay-mesh@relay-mesh` |
+| Copilot CLI | `copilot plugin marketplace add PATH`, then `copilot plugin install relay-mesh@relay-mesh` |
+| any other client of Agent Plugins 1.0 | name the folder `agent-plugin` |
+"""
 
 
 def as_json(value: dict) -> bytes:

@@ -20,6 +20,8 @@ def build(release: Release) -> dict[str, bytes]:
     launcher = [
         manifest(release, "relay-mesh", {
             "bin": {"relay-mesh": "bin/relay-mesh.js"},
+            # By this the MCP Registry knows that the package belongs to its entry.
+            "mcpName": release.project.mcp_name,
             "engines": {"node": ">=18"},
             "optionalDependencies": {
                 f"{release.project.npm_scope}/{target.npm_os}-{target.npm_cpu}": release.version

@@ -37,7 +37,9 @@ def metadata(release: Release) -> str:
         "License-File: LICENSE-MIT\n"
         "License-File: THIRD-PARTY-LICENSES\n"
         "Description-Content-Type: text/markdown\n\n"
-        f"{(ROOT / 'README.md').read_text()}"
+        f"{(ROOT / 'README.md').read_text()}\n"
+        # By this the MCP Registry knows that the package belongs to its entry.
+        f"<!-- mcp-name: {release.project.mcp_name} -->\n"
     )
 
 

@@ -70,11 +70,14 @@ async fn look(
     let mut health = None;
     for found in [&project, &user] {
         match found.installed {
-            Installed::Yes | Installed::Outdated => {}
-            Installed::No | Installed::ByHand => continue,
+            Installed::Yes | Installed::Outdated | Installed::ByHand => {}
+            Installed::No => continue,
         }
-        health = Some(Severity::Ok);
-        for finding in harness.check(&found.setup).await? {
+        let findings = harness.check(&found.setup).await?;
+        if found.is_set_up() || !findings.is_empty() {
+            health = Some(Severity::Ok);
+        }
+        for finding in findings {
             if finding.severity > worst.as_ref().map_or(Severity::Ok, |(severity, _)| *severity) {
                 worst = Some((finding.severity, finding.what));
             }

@@ -196,7 +196,12 @@ fn ask(context: &Context, plan: &Plan, files: &[FileChange]) -> Result<bool, Com
 fn tell(context: &Context, about: &PlanContext<'_>, plan: &Plan, outcome: PlanOutcome) {
     let printer = &context.printer;
     match outcome {
-        PlanOutcome::Unchanged => printer.say(&about.nothing_to_do),
+        PlanOutcome::Unchanged => {
+            printer.say(&about.nothing_to_do);
+            for step in &plan.next_steps {
+                printer.say(&next_step(step, about.is_foreign));
+            }
+        }
         PlanOutcome::Shown => printer.say(&format!("{}. Nothing was changed; leave out `--dry-run` to do it.", diff::future(plan))),
         PlanOutcome::Declined => printer.say("Nothing was changed."),
         PlanOutcome::Unasked => printer.warn(&format!(

@@ -7,7 +7,7 @@ use relay_mesh_sdk::{Error, hook_groups, servers};
 use serde_json::Value;
 
 use super::entries::{self, is_our_handler};
-use super::{project, switches, user};
+use super::{marketplace, project, switches, user};
 
 pub(super) const AGAIN: &str = "run `relay-mesh install claude-code` again";
 
@@ -25,6 +25,13 @@ struct ScopeFiles {
 
 /// Checks every file that has an effect on us.
 pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
+    if setup.scope == Scope::User
+        && let Some(plugin) = marketplace::in_place_of_install(&Root::open("config")?)?
+    {
+        let mut found = Findings { list: plugin.check(setup)? };
+        found.by_hand()?;
+        return Ok(found.list.finish());
+    }
     let name = setup.server_name.as_str();
     let place = match setup.scope {
         Scope::Project => ScopeFiles {
@@ -64,7 +71,7 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
             AGAIN,
         );
     }
-    switches::check(&mut found.list, setup, &place.permission)?;
+    switches::check(&mut found.list, setup, &place.permission, false)?;
     found.duplicates(setup)?;
     Ok(found.list.finish())
 }
@@ -116,8 +123,17 @@ impl Findings {
                 "run `relay-mesh uninstall claude-code` in this project, or with --user for every project",
             );
         }
+        if let Some(plugin) = marketplace::plugin()? {
+            plugin.warn_of_both(&mut self.list, setup.scope);
+        }
+        self.by_hand()
+    }
+
+    /// Servers of ours that the user has added.
+    fn by_hand(&mut self) -> Result<(), Error> {
         // If CLAUDE_CONFIG_DIR is set, the user's own list of servers is in that folder.
-        let own = config.read_text(".claude.json")?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+        let own =
+            Root::open("config")?.read_text(".claude.json")?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
         for other in servers::aliases(own.as_ref(), "mcpServers", "") {
             self.list.warn(
                 format!("relay-mesh is also set up by hand for this user, as the server `{other}`"),

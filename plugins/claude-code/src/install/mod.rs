@@ -2,6 +2,7 @@
 
 mod check;
 mod entries;
+mod marketplace;
 mod project;
 mod settings;
 mod switches;

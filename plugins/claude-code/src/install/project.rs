@@ -7,7 +7,7 @@ use relay_mesh_sdk::plan::Draft;
 use relay_mesh_sdk::{Error, programs, servers, words};
 
 use super::settings::{put_hooks, put_variables, take_hooks, take_variables};
-use super::{STATUS_COMMAND, entries};
+use super::{STATUS_COMMAND, entries, marketplace};
 
 pub(super) const SERVERS: &str = ".mcp.json";
 pub(super) const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
@@ -37,6 +37,9 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     })?;
     draft.own_or_tell(&root, SKILL_FILE, words::SKILL)?;
     draft.own_or_tell(&root, COMMAND_FILE, STATUS_COMMAND)?;
+    if let Some(plugin) = marketplace::plugin()? {
+        draft.next_step(plugin.beside());
+    }
     if draft.changes_nothing() {
         return Ok(());
     }

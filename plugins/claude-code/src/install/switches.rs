@@ -16,16 +16,18 @@ const NEEDED: [&str; 3] = ["register_agent", "fetch_messages", "send_message"];
 const MANAGED_SERVERS: &str = "managed-mcp.json";
 
 /// A settings file.
-struct Source {
+pub(super) struct Source {
     /// What a finding calls it.
-    file: String,
-    is_managed: bool,
-    value: Value,
+    pub(super) file: String,
+    pub(super) is_managed: bool,
+    pub(super) value: Value,
 }
 
 /// What we are called in the settings.
 struct Ours<'a> {
     scope: Scope,
+    /// Whether a marketplace brings us, and not a folder of the user's.
+    of_marketplace: bool,
     setup: &'a Setup,
     /// The server, in rules for permissions.
     rule: String,
@@ -34,13 +36,13 @@ struct Ours<'a> {
 }
 
 /// Adds what the settings turn off. `permission` is the rule that an install adds.
-pub(super) fn check(list: &mut Checklist, setup: &Setup, permission: &str) -> Result<(), Error> {
+pub(super) fn check(list: &mut Checklist, setup: &Setup, permission: &str, of_marketplace: bool) -> Result<(), Error> {
     let name = &setup.server_name;
     let label = match setup.scope {
         Scope::Project => name.clone(),
         Scope::User => format!("plugin:{PLUGIN}:{name}"),
     };
-    let ours = Ours { scope: setup.scope, setup, rule: permission.to_owned(), label };
+    let ours = Ours { scope: setup.scope, of_marketplace, setup, rule: permission.to_owned(), label };
     let sources = sources()?;
     for source in &sources {
         source.hooks(list, &ours);
@@ -53,8 +55,8 @@ pub(super) fn check(list: &mut Checklist, setup: &Setup, permission: &str) -> Re
     Ok(())
 }
 
-/// All settings files that there are.
-fn sources() -> Result<Vec<Source>, Error> {
+/// All settings files that there are: the administrator's, the user's, the project's, and those of its one user.
+pub(super) fn sources() -> Result<Vec<Source>, Error> {
     let mut sources = Vec::new();
     if let Some(root) = opened("managed")? {
         let drop_ins = match root.entries("managed-settings.d") {
@@ -148,7 +150,7 @@ impl Source {
         let what = "`strictPluginOnlyCustomization`";
         match ours.scope {
             // A plugin in a user's own folder is none of an administrator's.
-            Scope::User if ["skills", "agents", "hooks", "mcp"].into_iter().any(locks) => {
+            Scope::User if !ours.of_marketplace && ["skills", "agents", "hooks", "mcp"].into_iter().any(locks) => {
                 list.broken(format!("{file} allows only plugins of a marketplace"), self.fix(what));
             }
             Scope::User => {}
@@ -161,7 +163,7 @@ impl Source {
                 }
             }
         }
-        if ours.scope == Scope::User {
+        if ours.scope == Scope::User && !ours.of_marketplace {
             if self.is_managed && self.list("strictKnownMarketplaces").is_some() {
                 let what = "`strictKnownMarketplaces`";
                 list.broken(format!("{file} allows only plugins of some marketplaces"), self.fix(what));
@@ -248,11 +250,9 @@ impl Ours<'_> {
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        // The committed file names the program without its folder, and the shell may say which one it is.
-        let is_program = |word: &str| match self.scope {
-            Scope::Project => ["relay-mesh", "${RELAY_MESH_BIN:-relay-mesh}"].contains(&word),
-            Scope::User => false,
-        };
+        // A committed file and a plugin name the program without its folder, and the shell may say which one it is.
+        let is_named = self.scope == Scope::Project || self.of_marketplace;
+        let is_program = |word: &str| is_named && ["relay-mesh", "${RELAY_MESH_BIN:-relay-mesh}"].contains(&word);
         wanted.split_first().is_some_and(|(program, arguments)| {
             let own = command.first().is_some_and(|own| own == program);
             (own || is_program(program)) && arguments == command.get(1..).unwrap_or_default()

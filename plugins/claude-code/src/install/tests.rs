@@ -210,3 +210,49 @@ fn a_check_says_what_is_wrong() {
         "broken: .claude/settings.local.json is not plain JSON, so Claude Code ignores it: key must be a string at line 2 column 3",
     );
 }
+
+/// What Claude Code writes when a plugin is installed.
+fn with_plugin(machine: Fakes) -> Fakes {
+    machine
+        .file("config", "plugins/installed_plugins.json", "{\"version\":2,\"plugins\":{\"relay-mesh@here\":[{}]}}")
+        .file("config", "settings.json", "{\"enabledPlugins\":{\"relay-mesh@here\":true}}")
+}
+
+#[test]
+fn a_plugin_of_a_marketplace_takes_the_place_of_an_install_for_the_user() {
+    let host = with_plugin(folders()).start();
+    let before = host.text("config", "settings.json");
+    let said = run(&host, &setup(Action::Install, Scope::User));
+    assert!(said.contains("first run: claude plugin uninstall relay-mesh@here"), "{said}");
+    let removed = run(&host, &setup(Action::Remove, Scope::User));
+    assert!(removed.contains("removes itself: claude plugin uninstall relay-mesh@here"), "{removed}");
+    assert_eq!(host.text("config", "settings.json"), before);
+    assert!(host.text("config", super::user::MANIFEST).is_none());
+    let permission =
+        "warning: Claude Code asks before each tool of the mesh: no settings allow `mcp__plugin_relay-mesh_relay-mesh`";
+    assert_eq!(complaints(Scope::User), permission);
+    let allowed = "{\"permissions\":{\"allow\":[\"mcp__plugin_relay-mesh_relay-mesh\"]},\"enabledPlugins\":{\"relay-mesh@here\":true}}";
+    host.write("config", "settings.json", allowed);
+    assert_eq!(complaints(Scope::User), "");
+}
+
+#[test]
+fn a_plugin_beside_an_install_is_told() {
+    for (scope, name) in [(Scope::Project, "in this project"), (Scope::User, "--user")] {
+        let host = folders().start();
+        run(&host, &setup(Action::Install, scope));
+        let settings = host.text("config", "settings.json").unwrap_or_else(|| "{}".to_owned());
+        let mut value: serde_json::Value = serde_json::from_str(&settings).expect("JSON");
+        value["enabledPlugins"]["relay-mesh@here"] = true.into();
+        host.write("config", "settings.json", value.to_string());
+        assert_eq!(complaints(scope), "", "{name}: it is switched on, and not installed");
+        host.write("config", "plugins/installed_plugins.json", "{\"plugins\":{\"relay-mesh@here\":[{}]}}".to_owned());
+        let both = "warning: relay-mesh is also the plugin `relay-mesh@here`, which settings.json switches on, so hooks run twice here";
+        assert_eq!(complaints(scope), both, "{name}");
+        let said = run(&host, &setup(Action::Install, scope));
+        assert!(said.contains("`claude plugin uninstall relay-mesh@here` removes the plugin"), "{said}");
+        // The project's own settings decide before the user's.
+        host.write("project", ".claude/settings.json", "{\"enabledPlugins\":{\"relay-mesh@here\":false}}".to_owned());
+        assert_eq!(complaints(scope), "", "{name}: it is switched off here");
+    }
+}

@@ -9,7 +9,7 @@ use relay_mesh_sdk::{Error, servers, words};
 use serde_json::{Value, json};
 
 use super::settings::{put_hooks, put_variables, take_hooks, take_variables};
-use super::{STATUS_COMMAND, entries};
+use super::{STATUS_COMMAND, entries, marketplace};
 
 /// The plugin's name. It is part of the names of its tools.
 pub(super) const PLUGIN: &str = "relay-mesh";
@@ -28,6 +28,10 @@ pub(super) fn permission(server: &str) -> String {
 pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let root = Root::open("config")?;
     let name = setup.server_name.as_str();
+    if let Some(plugin) = marketplace::in_place_of_install(&root)? {
+        draft.next_step(plugin.instead());
+        return Ok(());
+    }
     if draft.replace(&root, MANIFEST, Some(manifest()), is_our_manifest)? == Owned::Theirs {
         return Err(Error::Failed(format!("{MANIFEST} belongs to another plugin; move that plugin first")));
     }
@@ -39,6 +43,9 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         settings.include(&["permissions", "allow"], &permission(name))?;
         put_variables(settings, &setup.environment)
     })?;
+    if let Some(plugin) = marketplace::plugin()? {
+        draft.next_step(plugin.beside());
+    }
     if draft.changes_nothing() {
         return Ok(());
     }
@@ -49,6 +56,11 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
 
 pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let root = Root::open("config")?;
+    if let Some(plugin) = marketplace::in_place_of_install(&root)? {
+        // The permission is then the user's own, for the plugin.
+        draft.next_step(plugin.stays());
+        return Ok(());
+    }
     let name = setup.server_name.as_str();
     draft.prune(&root, SERVERS, |list| servers::take(list, "mcpServers", name))?;
     draft.prune(&root, HOOKS_FILE, take_hooks)?;
@@ -60,6 +72,9 @@ pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     })?;
     // Another plugin of this name stays.
     let _: Owned = draft.replace(&root, MANIFEST, None, is_our_manifest)?;
+    if let Some(plugin) = marketplace::plugin()? {
+        draft.next_step(plugin.stays());
+    }
     if !draft.changes_nothing() {
         draft.next_step("Running sessions keep their connection to the mesh until they end.");
     }

@@ -10,8 +10,8 @@ use relay_mesh_sdk::words::explain;
 use relay_mesh_sdk::{Error, hook_groups};
 use serde_json::Value;
 
-use super::ScopeFiles;
 use super::entries::{self, is_our_handler, is_ours, is_taken};
+use super::{ScopeFiles, marketplace};
 use crate::app_server::{AppServer, Trust};
 use crate::{Codex, terminals};
 
@@ -40,16 +40,24 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
         Scope::Project => read_config(&mut list, &personal, "config.toml")?,
         Scope::User => config.clone(),
     };
-    if let Some(config) = &config {
-        server(&mut list, config, place.config, setup);
+    let in_place = marketplace::in_place_of_install(setup)?;
+    if let Some(plugin) = &in_place {
+        plugin.check(&mut list, config.as_ref());
+    } else {
+        if let Some(config) = &config {
+            server(&mut list, config, place.config, setup);
+        }
+        hooks(&mut list, &place, (state.as_ref(), minor), setup)?;
+        words(&mut list, &place)?;
+        if let Some(plugin) = marketplace::plugin()? {
+            plugin.warn_of_both(&mut list, setup.scope);
+        }
     }
-    hooks(&mut list, &place, (state.as_ref(), minor), setup)?;
     for config in [&config, &state].into_iter().flatten().take(if setup.scope == Scope::User { 1 } else { 2 }) {
         if config.get(&["features", "hooks"]).and_then(|value| value.as_bool()) == Some(false) {
             list.broken("Codex's settings switch all hooks off", "remove `features.hooks` from them");
         }
     }
-    words(&mut list, &place)?;
     if setup.scope == Scope::Project && state.as_ref().is_some_and(|state| is_ours(state, &setup.server_name)) {
         list.warn(
             "relay-mesh is also installed for every project of this user, so hooks run twice here",

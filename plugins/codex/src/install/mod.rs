@@ -2,6 +2,7 @@
 
 mod check;
 mod entries;
+mod marketplace;
 #[cfg(test)]
 mod tests;
 
@@ -62,11 +63,18 @@ impl Install for Codex {
     fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         let place = ScopeFiles::of(setup.scope)?;
         let root = &place.root;
+        if let Some(plugin) = marketplace::in_place_of_install(setup)? {
+            draft.next_step(plugin.instead());
+            return Ok(());
+        }
         draft.toml(root, place.config, |config| put_server(config, setup))?;
         draft.jsonc(root, place.hooks, |hooks| hook_groups::put(hooks, &entries::groups(setup), is_our_handler))?;
         draft.own_or_tell(root, place.skill, words::SKILL)?;
         draft.own_or_tell(root, place.interface, INTERFACE)?;
         draft.marked(root, place.agents, HARNESS, Some(AGENTS))?;
+        if let Some(plugin) = marketplace::plugin()? {
+            draft.next_step(plugin.beside());
+        }
         if draft.changes_nothing() {
             return Ok(());
         }
@@ -98,6 +106,9 @@ impl Install for Codex {
         draft.disown_or_tell(root, place.skill)?;
         draft.disown_or_tell(root, place.interface)?;
         draft.marked(root, place.agents, HARNESS, None)?;
+        if let (Scope::User, Some(plugin)) = (setup.scope, marketplace::plugin()?) {
+            draft.next_step(plugin.stays());
+        }
         if !draft.changes_nothing() {
             draft.next_step("Running sessions keep their connection to the mesh until they end.");
         }

@@ -59,11 +59,15 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
         match looked {
             Err(error) => tell("settings", adapter_failed(&error)),
             Ok(looked) => {
-                installed |= looked.found.is_set_up();
+                let findings = settings(&harness, name, &looked).await;
+                let is_by_hand = looked.found.installed == Installed::ByHand;
+                // The harness may have a plugin of ours, of which its adapter tells.
+                let is_set_up = looked.found.is_set_up() || (is_by_hand && !findings.is_empty());
+                installed |= is_set_up;
                 let is_stdio = matches!(looked.found.setup.server, Server::Stdio(_));
-                starts_our_server |= looked.found.is_set_up() && is_stdio;
-                by_hand &= looked.found.installed == Installed::ByHand;
-                for finding in settings(&harness, name, &looked).await {
+                starts_our_server |= is_set_up && is_stdio;
+                by_hand &= is_by_hand;
+                for finding in findings {
                     tell("settings", finding);
                 }
             }
@@ -114,8 +118,7 @@ async fn settings(harness: &Arc<dyn Harness>, name: &str, looked: &Looked) -> Ve
     };
     match found.installed {
         Installed::No => vec![fine(format!("not set up for the {scope}; `{again}` does it"))],
-        Installed::ByHand => Vec::new(),
-        Installed::Yes | Installed::Outdated => {
+        Installed::Yes | Installed::Outdated | Installed::ByHand => {
             let harness = elsewhere.as_ref().map_or(harness, |elsewhere| &elsewhere.harness);
             let mut findings = match harness.check(&found.setup).await {
                 Ok(findings) => findings,
