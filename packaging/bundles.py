@@ -25,6 +25,9 @@ REGISTRY = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.sch
 # The program, by its name: each machine has it on its PATH, or says in RELAY_MESH_BIN where it is.
 PROGRAM = "${RELAY_MESH_BIN:-relay-mesh}"
 
+# By this a hook stands aside if one of an install runs for the same event.
+OF_PLUGIN = "--plugin"
+
 
 def build(release: Release) -> dict[str, bytes]:
     return {
@@ -88,7 +91,7 @@ def claude_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
         for hook in group["hooks"]:
             if hook["command"] != program:
                 raise PackagingError(f"a hook of Claude Code runs {hook['command']}, and not {program}")
-            hook["command"] = " ".join([f'"{PROGRAM}"', *hook.pop("args")])
+            hook["command"] = " ".join([f'"{PROGRAM}"', *hook.pop("args"), OF_PLUGIN])
     return {
         ".claude-plugin/plugin.json": as_json({
             "name": NAME,
@@ -109,6 +112,10 @@ def claude_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
 def codex_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
     servers = tomllib.loads(files[".codex/config.toml"])["mcp_servers"]
     skill = ".codex/skills/relay-mesh"
+    hooks = json.loads(files[".codex/hooks.json"])["hooks"]
+    for group in (group for groups in hooks.values() for group in groups):
+        for hook in group["hooks"]:
+            hook["command"] += f" {OF_PLUGIN}"
     return {
         ".codex-plugin/plugin.json": as_json({
             "name": NAME,
@@ -129,7 +136,7 @@ def codex_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
             },
         }),
         ".mcp.json": as_json({"mcpServers": servers}),
-        "hooks/hooks.json": files[".codex/hooks.json"].encode(),
+        "hooks/hooks.json": as_json({"hooks": hooks}),
         "skills/relay-mesh/SKILL.md": unmarked(files[f"{skill}/SKILL.md"]),
         "skills/relay-mesh/agents/openai.yaml": unmarked(files[f"{skill}/agents/openai.yaml"]),
     }

@@ -4,21 +4,20 @@
 
 #![cfg(target_os = "linux")]
 
+#[path = "bundles/scene.rs"]
+mod scene;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use scene::{
+    ID, PLUGIN_TOOLS, add_to_claude_code, add_to_codex, claude, is_idle, joining, lines_of, pack, project_of_alice,
+    read, says, stage, turns, unpacked,
+};
 use serde_json::{Value, json};
 use test_support::{
-    Answer, ClaudeCode, Codex, DeliveryHistory, Model, Program, Script, Stage, Terminal, agents, isolated, search_path,
-    send, session_of,
+    Answer, ClaudeCode, Codex, DeliveryHistory, Model, Program, Script, agents, isolated, send, session_of,
 };
-
-/// The target for which a binary is packed that is none of a release.
-const TARGET: &str =
-    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-musl" } else { "x86_64-unknown-linux-musl" };
-/// How Claude Code names a tool of the plugin's server, and the permission to run all of them.
-const PLUGIN_TOOLS: &str = "mcp__plugin_relay-mesh_relay-mesh";
-const ID: &str = "relay-mesh@relay-mesh";
 
 #[test]
 fn the_bundle_is_what_an_install_writes_and_the_same_twice() {
@@ -46,7 +45,6 @@ fn the_bundle_is_what_an_install_writes_and_the_same_twice() {
         let own = |path: &str| read(&stage.project.join(path));
         let of_bundle = |path: &str| read(&bundle.join(path));
         assert_eq!(of_bundle("claude-code/.mcp.json"), own(".mcp.json"));
-        assert_eq!(of_bundle("codex/hooks/hooks.json"), own(".codex/hooks.json"));
         for (skill, installed) in [
             ("claude-code/skills/relay-mesh/SKILL.md", ".claude/skills/relay-mesh/SKILL.md"),
             ("codex/skills/relay-mesh/SKILL.md", ".codex/skills/relay-mesh/SKILL.md"),
@@ -55,10 +53,15 @@ fn the_bundle_is_what_an_install_writes_and_the_same_twice() {
         ] {
             assert!(own(installed).starts_with(&of_bundle(skill)), "{skill}");
         }
-        let settings: Value = serde_json::from_str(&own(".claude/settings.local.json")).expect("JSON");
-        let hooks: Value = serde_json::from_str(&of_bundle("claude-code/hooks/hooks.json")).expect("JSON");
-        assert_eq!(lines_of(&hooks), lines_of(&settings), "each hook, with its matcher and its arguments");
-        assert_eq!(lines_of(&hooks).len(), 13);
+        for (hooks, installed, number) in [
+            ("claude-code/hooks/hooks.json", ".claude/settings.local.json", 13),
+            ("codex/hooks/hooks.json", ".codex/hooks.json", 11),
+        ] {
+            let (hooks, installed) = (lines_of(&of_bundle(hooks)), lines_of(&own(installed)));
+            assert_eq!(hooks.len(), number);
+            let of_plugin = |line: &String| line.replace(" | ", " --plugin | ");
+            assert_eq!(hooks, installed.iter().map(of_plugin).collect::<Vec<_>>(), "with matchers and arguments");
+        }
 
         let entry: Value = serde_json::from_str(&read(&stage.folder.join("one/server.json"))).expect("JSON");
         let packages: Vec<_> = entry["packages"].as_array().expect("a list").iter().collect();
@@ -89,6 +92,7 @@ fn claude_code_takes_the_bundle_and_its_agent_is_woken() {
         says(&terminal, "I am here.");
         let history = DeliveryHistory::up_to(&stage, &id, "shown");
         assert_eq!(history.carried_by().as_deref(), Some("hook:FileChanged"), "it was woken");
+        assert_eq!(project_of_alice(&stage), stage.project_path());
         model.has_message_once(&id);
         drop(terminal);
 
@@ -143,14 +147,18 @@ fn beside_an_install(scope: &[&str], tools: [&str; 2]) {
     let terminal = client.open();
     terminal.type_line("Join the mesh as alice.");
     says(&terminal, "Now I am done.");
+    is_idle(&stage);
     send(&stage, "alice", "Sent while she sleeps.");
     says(&terminal, "I am awake.");
+    is_idle(&stage);
     model.wait_until_spoken();
     for body in ["Sent while she works.", "Sent at the end.", "Sent while she sleeps."] {
         assert_eq!(model.times_told(body), 1, "{body}");
     }
     assert_eq!(agents(&stage), ["alice"], "registered once");
     assert!(session_of(&stage, "alice").is_some(), "and bound to the session");
+    // A turn that a wake begins has no prompt.
+    assert_eq!(turns(&stage), ["turn-started", "turn-completed", "turn-completed"], "each turn ends once");
 
     let doctor = client.run(&["doctor", "claude-code"]).stdout;
     let both = format!("relay-mesh is also the plugin `{ID}`, which settings.json switches on");
@@ -212,6 +220,7 @@ fn codex_takes_the_bundle_and_its_agent_is_woken() {
         Codex::says(&terminal, "I am here.");
         let history = DeliveryHistory::up_to(&stage, &id, "shown");
         assert_eq!(history.route("shown").as_deref(), Some("app-server"), "it was woken");
+        assert_eq!(project_of_alice(&stage), stage.project_path());
         model.has_message_once(&id);
         assert_eq!(agents(&stage), ["alice"]);
     });
@@ -251,111 +260,50 @@ fn codex_beside_an_install(scope: &[&str]) {
     let terminal = codex.open();
     terminal.type_line("Join the mesh as alice.");
     Codex::says(&terminal, "Now I am done.");
-    codex.is_idle("alice");
+    is_idle(&stage);
     send(&stage, "alice", "Sent while she sleeps.");
     Codex::says(&terminal, "I am awake.");
+    is_idle(&stage);
     model.wait_until_spoken();
     for body in ["Sent while she works.", "Sent at the end.", "Sent while she sleeps."] {
         assert_eq!(model.times_told(body), 1, "{body}");
     }
     assert_eq!(agents(&stage), ["alice"], "registered once");
     assert!(session_of(&stage, "alice").is_some(), "and bound to the thread");
+    assert_eq!(turns(&stage), ["turn-started", "turn-completed", "turn-started", "turn-completed"], "each once");
 
     let doctor = stage.run(&["doctor", "codex"]).stdout;
-    let both = format!("relay-mesh is also the plugin `{ID}`, so hooks run twice here");
+    let both = format!("relay-mesh is also the plugin `{ID}`, so each hook starts twice here");
     let fix = format!("fix: run `codex plugin remove {ID}`, or `relay-mesh uninstall codex");
     assert!(doctor.contains(&both) && doctor.contains(&fix), "{doctor}");
     let again = stage.run(&[&["install", "codex", "--yes"], scope].concat()).stderr;
     assert!(again.contains(&format!("the plugin `{ID}` too")), "an install says it: {again}");
 }
 
-fn stage() -> Stage {
-    Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
-}
-
-/// Packs the bundle.
-fn pack(stage: &Stage, out: &Path, variables: &[(&str, &str)], mask: &str) {
-    let packer = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/pack.py");
-    let cache = stage.home.join(".cache").display().to_string();
-    Program::new("sh")
-        .args(["-c", &format!("umask {mask}; exec \"$@\""), "packed", "python3"])
-        .arg(packer)
-        .args(["--only", "bundles", "--target", TARGET, "--binary"])
-        .arg(stage.binary())
-        .arg("--out")
-        .arg(out)
-        .envs([("SOURCE_DATE_EPOCH", "1795699023"), ("XDG_CACHE_HOME", cache.as_str())])
-        .envs(variables.iter().copied())
-        .env("PATH", search_path())
-        .succeed();
-}
-
-/// The marketplace, as a user has it after unpacking.
-fn unpacked(stage: &Stage) -> PathBuf {
-    let (out, folder) = (stage.folder.join("packed"), stage.folder.join("relay-mesh-plugins"));
-    pack(stage, &out, &[], "022");
-    let bundle = out.join(format!("relay-mesh-plugins-{}.zip", env!("CARGO_PKG_VERSION")));
-    Program::new("python3").args(["-m", "zipfile", "-e"]).arg(bundle).arg(&folder).succeed();
-    folder
-}
-
-/// Each hook of a settings file: its event, matcher, arguments, and what else is said of it.
-fn lines_of(settings: &Value) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (event, groups) in settings["hooks"].as_object().expect("hooks") {
-        for group in groups.as_array().expect("groups") {
-            let mut hook = group["hooks"][0].clone();
-            let line = hook["command"].as_str().expect("a command").to_owned();
-            let arguments = match hook["args"].as_array() {
-                Some(words) => words.iter().map(|word| word.as_str().expect("text")).collect::<Vec<_>>().join(" "),
-                None => {
-                    let program = "\"${RELAY_MESH_BIN:-relay-mesh}\" ";
-                    line.strip_prefix(program).expect("it runs the program by its name").to_owned()
-                }
-            };
-            let further = hook.as_object_mut().expect("a hook");
-            further.retain(|key, _| key != "command" && key != "args");
-            lines.push(format!("{event} {} {arguments} {}", group["matcher"], json!(further)));
+#[test]
+fn each_command_of_the_page_says_what_the_page_says() {
+    isolated(|| {
+        let stage = stage();
+        let bundle = unpacked(&stage);
+        std::fs::rename(bundle, stage.home.join("relay-mesh-plugins")).expect("the home is writable");
+        let model = Model::start(Script::new());
+        let (claude_code, codex) = (ClaudeCode::new(&stage, &model), Codex::new(&stage, &model));
+        std::os::unix::fs::symlink(ClaudeCode::program_path(), stage.programs().join("claude")).expect("a link");
+        let page = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plugins-of-harnesses.md"));
+        let blocks = page.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
+        let commands: Vec<(&str, &str)> = blocks
+            .flat_map(|block| block.split("$ ").skip(1))
+            .map(|command| command.split_once('\n').expect("lines"))
+            .collect();
+        assert_eq!(commands.len(), 12, "{commands:?}");
+        for (typed, prints) in commands {
+            let environment = claude_code.environment().iter().chain(codex.environment());
+            let shell = Program::new("sh").arg("-c").arg(format!("exec 2>&1\n{typed}"));
+            let outcome = shell.envs(environment.map(|(name, value)| (name, value))).within(&stage.project).run();
+            assert_eq!(outcome.code, Some(0), "{typed}: {outcome:?}");
+            for line in prints.lines().filter(|line| !line.is_empty()) {
+                assert!(outcome.stdout.contains(line), "{typed}: {line}\n{}", outcome.stdout);
+            }
         }
-    }
-    lines
-}
-
-fn joining(name: &str, tools: &str) -> Script {
-    Script::joining(&format!("{tools}__register_agent"), name)
-}
-
-/// Adds the plugin as docs/plugins-of-harnesses.md says it, and allows its tools.
-fn add_to_claude_code(client: &ClaudeCode<'_>, stage: &Stage, bundle: &Path) {
-    let settings = stage.home.join(".claude/settings.json");
-    let mut allowed: Value = match std::fs::read_to_string(&settings) {
-        Ok(text) => serde_json::from_str(&text).expect("JSON"),
-        Err(_) => json!({}),
-    };
-    allowed["permissions"]["allow"] = json!([PLUGIN_TOOLS]);
-    std::fs::write(&settings, allowed.to_string()).expect("the home is writable");
-    claude(client, stage, &["plugin", "marketplace", "add", &bundle.display().to_string()]);
-    claude(client, stage, &["plugin", "install", ID]);
-}
-
-fn claude(client: &ClaudeCode<'_>, stage: &Stage, arguments: &[&str]) -> String {
-    let environment = client.environment().iter().map(|(name, value)| (name, value));
-    Program::new(ClaudeCode::program_path()).args(arguments).envs(environment).within(&stage.project).succeed()
-}
-
-fn add_to_codex(codex: &Codex<'_>, bundle: &Path) {
-    for arguments in [&["plugin", "marketplace", "add", &bundle.display().to_string()][..], &["plugin", "add", ID]] {
-        let outcome = codex.run(arguments);
-        assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    }
-}
-
-/// Waits until the session has said this and is idle again.
-fn says(terminal: &Terminal, words: &str) {
-    terminal.wait_for(&format!("● {words}"));
-    terminal.wait_until_gone("esc to interrupt");
-}
-
-fn read(path: &Path) -> String {
-    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    });
 }

@@ -44,6 +44,11 @@ pub fn open_files(pid: u32) -> Vec<String> {
     system::open_files(pid).filter_map(|file| Some(file.file_name()?.to_str()?.to_owned())).collect()
 }
 
+/// The folder in which a process runs. None where the system does not tell.
+pub fn folder_of(pid: u32) -> Option<PathBuf> {
+    system::folder(pid)
+}
+
 /// The processes of a program that have a terminal as their standard input. Another user's cannot be looked at.
 pub fn at_terminals(program: &str) -> Vec<AtTerminal> {
     system::pids().filter_map(|pid| at_terminal(pid, program)).collect()

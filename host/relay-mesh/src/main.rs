@@ -25,6 +25,7 @@ mod file_mark;
 mod git_checkout;
 mod git_remote;
 mod guard;
+mod hook_pairs;
 mod line_reader;
 mod logging;
 mod machine;
@@ -49,6 +50,7 @@ mod wake;
 mod watching;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -112,6 +114,9 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
         exit: Exit::Failure,
         source: Some(Box::new(source)),
     })?;
+    // A client of Agent Plugins starts our server in the plugin's own folder, and says so. Its user works elsewhere.
+    let is_of_plugin = environment.get("PLUGIN_ROOT").is_some_and(|root| workdir == Path::new(root));
+    let workdir = process_info::folder_of_caller().filter(|_| is_of_plugin).unwrap_or(workdir);
     let settings = Settings::load(cli.command.settings(&cli.common)?, &environment, &workdir)?;
     for warning in &settings.warnings {
         printer.warn(warning);

@@ -1,5 +1,7 @@
 //! What the system tells of other processes, as the mesh names them.
 
+use std::path::PathBuf;
+
 use mesh::ports::machine::{Process, ProcessSpace, Terminal};
 use processes::ProcessId;
 
@@ -26,6 +28,11 @@ pub(crate) fn this_process() -> Option<Process> {
 /// tell.
 pub(crate) fn caller() -> Option<Process> {
     processes::caller().map(named)
+}
+
+/// The folder in which the caller runs.
+pub(crate) fn folder_of_caller() -> Option<PathBuf> {
+    processes::folder_of(processes::caller()?.pid)
 }
 
 /// The process that has this number now. One that has ended and waits for its parent counts as gone.

@@ -12,6 +12,7 @@ use crate::commands::input;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::hook_pairs::{self, HookSource};
 use crate::server::background;
 use crate::{process_info, recording, render};
 
@@ -41,6 +42,9 @@ pub(crate) struct Args {
     /// Seconds that the harness may wait, for a hook whose answer no later hook can give
     #[arg(long, alias = "patience", value_name = "SECONDS", value_parser = clap::value_parser!(u8).range(1..=60))]
     timeout: Option<u8>,
+    /// Said by the hooks of a plugin that the harness itself has installed
+    #[arg(long, hide = true)]
+    plugin: bool,
     /// Ignored: a harness may add arguments of its own
     #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
     more: Vec<String>,
@@ -104,6 +108,10 @@ impl CommandSpec for Args {
                 format!("{}.{}.{namespace}", process.pid, process.start)
             }),
         };
+        let source = if self.plugin { HookSource::Plugin } else { HookSource::Install };
+        if hook_pairs::stands_aside(&context.settings.dir.value, source, &self.harness, &call) {
+            return Ok(Exit::Success);
+        }
         let open = context.open_for_hook()?;
         let manifest = || open.adapters.describe(&self.harness).ok().flatten().map(|(manifest, _)| manifest);
         let (data, home) = (&context.settings.dir.value, context.environment.home());

@@ -55,7 +55,7 @@ impl Plugin {
     /// Said beside an install.
     pub(super) fn beside(&self) -> String {
         format!(
-            "Claude Code has relay-mesh as the plugin `{0}` too, so hooks run twice, and its tools may be there under two \
+            "Claude Code has relay-mesh as the plugin `{0}` too, so each hook starts twice, and its tools may be there under two \
              names. Nothing is lost or shown twice, but keep one of them: `claude plugin uninstall {0}` removes the plugin.",
             self.id
         )
@@ -77,7 +77,7 @@ impl Plugin {
         };
         let Plugin { id, file } = self;
         list.warn(
-            format!("relay-mesh is also the plugin `{id}`, which {file} switches on, so hooks run twice here"),
+            format!("relay-mesh is also the plugin `{id}`, which {file} switches on, so each hook starts twice here"),
             format!("run `claude plugin uninstall {id}`, or {uninstall}"),
         );
     }

@@ -228,12 +228,14 @@ fn a_plugin_of_a_marketplace_takes_the_place_of_an_install_for_the_user() {
     assert!(removed.contains("removes itself: claude plugin uninstall relay-mesh@here"), "{removed}");
     assert_eq!(host.text("config", "settings.json"), before);
     assert!(host.text("config", super::user::MANIFEST).is_none());
+    // This machine has no `relay-mesh` on its PATH.
+    let path = "warning: `relay-mesh` is not on your PATH, and the plugin runs it by its name";
     let permission =
         "warning: Claude Code asks before each tool of the mesh: no settings allow `mcp__plugin_relay-mesh_relay-mesh`";
-    assert_eq!(complaints(Scope::User), permission);
+    assert_eq!(complaints(Scope::User), format!("{path}\n{permission}"));
     let allowed = "{\"permissions\":{\"allow\":[\"mcp__plugin_relay-mesh_relay-mesh\"]},\"enabledPlugins\":{\"relay-mesh@here\":true}}";
     host.write("config", "settings.json", allowed);
-    assert_eq!(complaints(Scope::User), "");
+    assert_eq!(complaints(Scope::User), path);
 }
 
 #[test]
@@ -247,7 +249,7 @@ fn a_plugin_beside_an_install_is_told() {
         host.write("config", "settings.json", value.to_string());
         assert_eq!(complaints(scope), "", "{name}: it is switched on, and not installed");
         host.write("config", "plugins/installed_plugins.json", "{\"plugins\":{\"relay-mesh@here\":[{}]}}".to_owned());
-        let both = "warning: relay-mesh is also the plugin `relay-mesh@here`, which settings.json switches on, so hooks run twice here";
+        let both = "warning: relay-mesh is also the plugin `relay-mesh@here`, which settings.json switches on, so each hook starts twice here";
         assert_eq!(complaints(scope), both, "{name}");
         let said = run(&host, &setup(Action::Install, scope));
         assert!(said.contains("`claude plugin uninstall relay-mesh@here` removes the plugin"), "{said}");

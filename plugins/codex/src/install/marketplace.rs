@@ -53,7 +53,7 @@ impl Plugin {
     /// Said beside an install.
     pub(super) fn beside(&self) -> String {
         format!(
-            "Codex has relay-mesh as the plugin `{0}` too, so hooks run twice. Nothing is lost or shown twice, but keep \
+            "Codex has relay-mesh as the plugin `{0}` too, so each hook starts twice. Nothing is lost or shown twice, but keep \
              one of them: `codex plugin remove {0}` removes the plugin.",
             self.id
         )
@@ -72,7 +72,7 @@ impl Plugin {
         };
         let id = &self.id;
         list.warn(
-            format!("relay-mesh is also the plugin `{id}`, so hooks run twice here"),
+            format!("relay-mesh is also the plugin `{id}`, so each hook starts twice here"),
             format!("run `codex plugin remove {id}`, or {uninstall}"),
         );
     }

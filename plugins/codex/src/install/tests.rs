@@ -254,3 +254,43 @@ fn an_old_version_is_told_apart() {
     let _host = Fakes::default().start();
     assert_eq!(Codex::present(), Ok(None));
 }
+
+/// What Codex writes when a plugin is installed, and when the user trusts its first hook.
+const WITH_PLUGIN: &str = "[plugins.\"relay-mesh@here\"]\nenabled = true\n";
+const TRUSTED: &str =
+    "\n[hooks.state.\"relay-mesh@here:hooks/hooks.json:session_start:0:0\"]\ntrusted_hash = \"sha256:0\"\n";
+
+#[test]
+fn a_plugin_of_a_marketplace_takes_the_place_of_an_install_for_the_user() {
+    let host = folders().file("config", "config.toml", WITH_PLUGIN).start();
+    let said = run(&host, &setup(Action::Install, Scope::User));
+    assert!(said.contains("first run: codex plugin remove relay-mesh@here"), "{said}");
+    let removed = run(&host, &setup(Action::Remove, Scope::User));
+    assert!(removed.contains("removes itself: codex plugin remove relay-mesh@here"), "{removed}");
+    assert_eq!(host.text("config", "config.toml").as_deref(), Some(WITH_PLUGIN));
+    let untrusted =
+        "warning: Codex does not run the hooks of the plugin `relay-mesh@here`: you have not trusted them yet";
+    assert!(told(Scope::User).contains(untrusted), "{}", told(Scope::User));
+    host.write("config", "config.toml", format!("{WITH_PLUGIN}{TRUSTED}"));
+    assert!(!told(Scope::User).contains("trusted"), "{}", told(Scope::User));
+}
+
+#[test]
+fn a_plugin_beside_an_install_is_told() {
+    for scope in [Scope::Project, Scope::User] {
+        let host = folders().start();
+        run(&host, &setup(Action::Install, scope));
+        let config = host.text("config", "config.toml").unwrap_or_default();
+        host.write("config", "config.toml", format!("{config}\n{WITH_PLUGIN}"));
+        let both = "warning: relay-mesh is also the plugin `relay-mesh@here`, so each hook starts twice here";
+        assert!(told(scope).contains(both), "{}", told(scope));
+        let said = run(&host, &setup(Action::Install, scope));
+        assert!(said.contains("`codex plugin remove relay-mesh@here` removes the plugin"), "{said}");
+        host.write("config", "config.toml", format!("{config}\n{}", WITH_PLUGIN.replace("true", "false")));
+        assert!(!told(scope).contains("plugin"), "it is switched off: {}", told(scope));
+    }
+}
+
+fn told(scope: Scope) -> String {
+    complaints(&Codex::check(&setup(Action::Install, scope)).expect("it is checked"))
+}
