@@ -63,6 +63,10 @@ fn the_bundle_is_what_an_install_writes_and_the_same_twice() {
             assert_eq!(hooks, installed.iter().map(of_plugin).collect::<Vec<_>>(), "with matchers and arguments");
         }
 
+        let portable: Value = serde_json::from_str(&of_bundle("agent-plugin/mcp.json")).expect("JSON");
+        let server = json!({"type": "stdio", "command": "relay-mesh", "args": ["mcp"]});
+        assert_eq!(portable["mcpServers"], json!({"relay-mesh": server}), "a bare name, and no variables");
+
         let entry: Value = serde_json::from_str(&read(&stage.folder.join("one/server.json"))).expect("JSON");
         let packages: Vec<_> = entry["packages"].as_array().expect("a list").iter().collect();
         let of = |key: &str| packages.iter().map(|package| package[key].as_str().expect("text")).collect::<Vec<_>>();
@@ -278,6 +282,39 @@ fn codex_beside_an_install(scope: &[&str]) {
     assert!(doctor.contains(&both) && doctor.contains(&fix), "{doctor}");
     let again = stage.run(&[&["install", "codex", "--yes"], scope].concat()).stderr;
     assert!(again.contains(&format!("the plugin `{ID}` too")), "an install says it: {again}");
+}
+
+/// A client of Agent Plugins, which starts a server in the plugin's folder, as the format says.
+const CLIENT: &str = r#"
+import os, subprocess, sys
+plugin, relay = sys.argv[1:]
+server = subprocess.Popen([relay, "mcp"], cwd=plugin, env={**os.environ, "PLUGIN_ROOT": plugin}, text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+for line in sys.stdin:
+    server.stdin.write(line)
+    server.stdin.flush()
+    if '"id"' in line:
+        print(server.stdout.readline(), end="")
+"#;
+
+#[test]
+fn the_server_of_an_agent_plugin_knows_in_which_folder_its_user_works() {
+    isolated(|| {
+        let stage = stage();
+        let plugin = unpacked(&stage).join("agent-plugin");
+        let about = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a-client", "version": "1"}});
+        let call = json!({"name": "register_agent", "arguments": {"name": "alice"}});
+        let lines = [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}),
+        ];
+        let typed: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let client = Program::new("python3").args(["-c", CLIENT]).arg(plugin).arg(stage.binary());
+        let told = client.envs(stage.environment()).within(&stage.project).input(typed).succeed();
+        assert!(told.contains("you are `alice`"), "{told}");
+        assert_eq!(project_of_alice(&stage), stage.project_path());
+    });
 }
 
 #[test]

@@ -184,14 +184,14 @@ mod tests {
         for call in ["plugin 0", "install 0", "plugin 0"] {
             ask(data.path(), call);
         }
-        // In whatever order the four of two calls come, two of them work.
+        // In whatever order the four of two calls come, at least two of them work, and not all.
         for calls in [
             ["install 1", "plugin 1", "install 1", "plugin 1"],
             ["install 1", "install 1", "plugin 1", "plugin 1"],
             ["plugin 1", "install 1", "install 1", "plugin 1"],
         ] {
             let work = calls.iter().filter(|call| !ask(data.path(), call)).count();
-            assert!(work >= 2, "{calls:?}: {work}");
+            assert!((2..4).contains(&work), "{calls:?}: {work}");
         }
     }
 
