@@ -48,7 +48,7 @@ def tree(release: Release) -> list[Entry]:
         **below("codex", codex_plugin(release, codex)),
         **below("agent-plugin", agent_plugin(release, claude)),
         **{f"{folder}/README.md": readme(release, text) for folder, text in ABOUT.items()},
-        **release.licences(),
+        **release.own_licences(),
     }
     return [Entry(path, content) for path, content in files.items()]
 

@@ -4,7 +4,7 @@ fields `os` and `cpu`; nothing is downloaded after the installation."""
 import json
 
 from archive import Entry, tar_gz
-from release import ROOT, TARGETS, THIRD_PARTY, Release
+from release import ROOT, TARGETS, Release
 
 
 def build(release: Release) -> dict[str, bytes]:
@@ -32,8 +32,8 @@ def build(release: Release) -> dict[str, bytes]:
         Entry("package/README.md", (ROOT / "README.md").read_bytes()),
     ]
     return {
-        f"relay-mesh-npm-{platform}-{release.version}.tgz": packed(release, binary),
-        f"relay-mesh-npm-{release.version}.tgz": packed(release, launcher, leave_out=(THIRD_PARTY,)),
+        f"relay-mesh-npm-{platform}-{release.version}.tgz": packed(release, binary, release.licences()),
+        f"relay-mesh-npm-{release.version}.tgz": packed(release, launcher, release.own_licences()),
     }
 
 
@@ -55,7 +55,5 @@ def script(release: Release) -> bytes:
     return text.replace("@relay-mesh/", f"{release.project.npm_scope}/").encode()
 
 
-def packed(release: Release, entries: list[Entry], leave_out: tuple[str, ...] = ()) -> bytes:
-    texts = release.licences().items()
-    licences = [Entry(f"package/{name}", text) for name, text in texts if name not in leave_out]
-    return tar_gz(entries + licences, release.epoch)
+def packed(release: Release, entries: list[Entry], licences: dict[str, bytes]) -> bytes:
+    return tar_gz(entries + [Entry(f"package/{name}", text) for name, text in licences.items()], release.epoch)

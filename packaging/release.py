@@ -78,12 +78,14 @@ class Project:
 
 @dataclass(frozen=True)
 class Release:
-    """One version for one platform. `program` is the binary, with the list of its crates in it."""
+    """One version for one platform. `program` is the binary, with the list of its crates in it; `binary` is the file that
+    was built, which can be run."""
 
     version: str
     epoch: int
     target: Target
     project: Project
+    binary: Path
     program: bytes
     completions: dict[str, bytes]
     manual: dict[str, bytes]
@@ -92,8 +94,12 @@ class Release:
     def downloads(self) -> str:
         return self.project.downloads.format(version=self.version)
 
+    def own_licences(self) -> dict[str, bytes]:
+        """For a package that does not hold the binary."""
+        return {name: (ROOT / name).read_bytes() for name in LICENCES}
+
     def licences(self) -> dict[str, bytes]:
-        return {name: (ROOT / name).read_bytes() for name in LICENCES} | {THIRD_PARTY: self.third_party}
+        return self.own_licences() | {THIRD_PARTY: self.third_party}
 
     def archive_stem(self) -> str:
         return f"relay-mesh-{self.version}-{self.target.triple}"
@@ -112,7 +118,7 @@ def read_release(binary: Path, triple: str | None) -> Release:
     with tempfile.TemporaryDirectory() as folder:
         ask(binary, "man", "--out", folder)
         manual = {page.name: page.read_bytes() for page in sorted(Path(folder).iterdir())}
-    return Release(version, epoch(), target, read_project(), binary.read_bytes(), completions, manual, b"")
+    return Release(version, epoch(), target, read_project(), binary, binary.read_bytes(), completions, manual, b"")
 
 
 def read_version() -> str:

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
@@ -167,10 +167,4 @@ fn end(status: ExitStatus, bytes: Vec<u8>, complaint: &str) -> WorkEnd {
             Some(_) | None => WorkEnd::BrokenOff(format!("it ended with {status}")),
         }
     }
-}
-
-/// The binary that this process runs, also if its file was replaced since.
-pub fn this_binary() -> io::Result<PathBuf> {
-    let link = Path::new("/proc/self/exe");
-    if link.exists() { Ok(link.to_owned()) } else { std::env::current_exe() }
 }

@@ -19,6 +19,7 @@ mod programs;
 mod space;
 mod system;
 mod table;
+mod this_program;
 
 pub use group::{Group, end_groups, note_groups_in};
 pub use kill::{ask_to_end, end_marked, is_alive};
@@ -28,3 +29,4 @@ pub use listening::variables_of_listener;
 pub use programs::{AtTerminal, at_terminals, caller, folder_of, open_files, running, runs_below};
 pub use space::{Space, lists_own_processes, own_space};
 pub use table::{ProcessId, ancestors, ancestors_in_session, find, this_process, this_process_in_full};
+pub use this_program::{this_binary, this_program};

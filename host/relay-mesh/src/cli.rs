@@ -285,6 +285,8 @@ commands! {
     Man(man::Args),
     /// Print the version
     Version(version::Args),
+    /// Say by which command this program is upgraded
+    Upgrade(upgrade::Args),
     /// Explain the exit codes
     #[command(hide = true)]
     ExitCodes(exit_codes::Args),

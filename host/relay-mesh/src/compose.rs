@@ -192,7 +192,7 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
 
 /// This binary compiles components in a process of their own.
 pub(crate) fn compiler(usually: Attempt) -> Result<Compiler, OpenError> {
-    let binary = processes::confined::this_binary().map_err(OpenError::Itself)?;
+    let binary = processes::this_binary().map_err(OpenError::Itself)?;
     Ok(Compiler::Apart { binary, limits: Limits::default(), usually })
 }
 

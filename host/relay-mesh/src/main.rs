@@ -3,6 +3,7 @@
 mod answering;
 mod arguments;
 mod atomic_write;
+mod channel;
 mod cli;
 mod clock;
 mod command;

@@ -9,9 +9,21 @@ use std::path::{Path, PathBuf};
 
 /// The path of this program. `search` is the PATH.
 pub(crate) fn own_path(search: Option<&str>) -> io::Result<PathBuf> {
-    let program = std::env::current_exe()?;
+    let program = own_file()?;
     let called = std::env::args_os().next();
     Ok(lasting(&program, called.as_deref(), search.unwrap_or_default()))
+}
+
+/// The file of this program, with links followed. If another one took its place since, that one's path.
+pub(crate) fn own_file() -> io::Result<PathBuf> {
+    let program = std::env::current_exe()?;
+    Ok(replaced(&program).unwrap_or(program))
+}
+
+/// Where a program was whose file has been removed or replaced: Linux says so behind its path.
+fn replaced(program: &Path) -> Option<PathBuf> {
+    let text = program.to_str().filter(|_| !program.exists())?;
+    text.strip_suffix(" (deleted)").map(PathBuf::from)
 }
 
 /// The link that leads to a program: as it was called, or as the PATH has it; else the program's own path.

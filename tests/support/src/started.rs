@@ -235,7 +235,8 @@ impl Spawning {
 
     /// Kills somebody, and returns once they are dead.
     pub fn kill(&self, victim: Victim) {
-        let ((guard, program), Some(host)) = (self.running().expect("it ran"), self.host()) else { return };
+        let look = || Some((self.running()?, self.host()?));
+        let ((guard, program), host) = wait_or_show("it runs", look, || self.told());
         let victims = match victim {
             Victim::Host => vec![host],
             Victim::Harness => vec![program],

@@ -15,8 +15,8 @@ use tokio::net::unix::pipe;
 
 use super::order::{Order, StepSignal, Streams};
 use super::{BECOME, COMMAND};
-use crate::confined::this_binary;
 use crate::kill;
+use crate::this_program::this_binary;
 
 /// As a shell says that a program could not be started.
 const NOT_STARTED: u8 = 127;

@@ -65,6 +65,7 @@ pub(crate) mod token;
 pub(crate) mod ui;
 pub(crate) mod uninstall;
 pub(crate) mod up;
+pub(crate) mod upgrade;
 pub(crate) mod version;
 pub(crate) mod wait_for;
 pub(crate) mod waiting;

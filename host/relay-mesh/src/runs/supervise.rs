@@ -351,7 +351,7 @@ fn nothing() -> Launch {
 /// The binary that is the guard: this one.
 #[cfg(not(test))]
 pub(crate) fn binary() -> Result<PathBuf, CommandError> {
-    std::env::current_exe().map_err(|source| GuardError::Start(source).into())
+    processes::this_program().map_err(|source| GuardError::Start(source).into())
 }
 
 /// In a test, the one that is built beside it.

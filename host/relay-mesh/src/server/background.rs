@@ -112,7 +112,7 @@ pub(crate) async fn end(process: Process, timeout: Duration, machine: &dyn Machi
 #[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
 pub(super) fn spawn(arguments: &[String], log: File) -> io::Result<Child> {
     let errors = log.try_clone()?;
-    Command::new(std::env::current_exe()?).args(arguments).stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
+    Command::new(processes::this_program()?).args(arguments).stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
 }
 
 /// Starts a detached relay-mesh process in its own process group.
@@ -128,7 +128,7 @@ pub(crate) fn leave_with_log(arguments: &[OsString], log: &Path) -> io::Result<(
 
 #[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
 fn leave_saying(arguments: &[OsString], errors: Stdio) -> io::Result<()> {
-    let mut command = Command::new(std::env::current_exe()?);
+    let mut command = Command::new(processes::this_program()?);
     command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
     command.spawn().map(drop)
 }

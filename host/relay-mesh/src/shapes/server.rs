@@ -11,6 +11,7 @@ use super::counted;
 use super::harness_servers::{HarnessServerShape, WithShape};
 use super::mail::{QueuedShape, queued_table};
 use super::reservations::{ListedShapes, reservations_on, reservations_table};
+use crate::channel::Channel;
 use crate::render::{Show, printable_line, table};
 use crate::screen::Screen;
 
@@ -268,6 +269,36 @@ impl Show for StatusShape<'_> {
 
     fn text_on(&self, screen: &Screen) -> String {
         self.blocks(Some(screen))
+    }
+}
+
+/// `relay-mesh upgrade`.
+#[derive(Debug, Serialize)]
+pub(crate) struct UpgradeShape {
+    /// The version.
+    pub(crate) version: &'static str,
+    /// Where the program lies.
+    pub(crate) program: String,
+    pub(crate) channel: Channel,
+    /// What to run for a newer version. Words in capitals are the user's to fill in.
+    pub(crate) command: String,
+}
+
+impl Show for UpgradeShape {
+    fn text(&self) -> String {
+        let UpgradeShape { version, program, channel, command } = self;
+        let (from, then) = match channel {
+            Channel::Debian => ("a package of Debian", " with the newer file"),
+            Channel::Rpm => ("an RPM package", " with the newer file"),
+            Channel::Homebrew => ("Homebrew", ""),
+            Channel::Npm => ("npm", ""),
+            Channel::Python => ("a Python package", ""),
+            Channel::Cargo => ("cargo", ""),
+            Channel::Image => ("a container image", ", and start the container again"),
+            Channel::Source => ("a clone of the repository", ""),
+            Channel::Archive => ("an archive or install.sh", " with the install.sh of the newer release"),
+        };
+        format!("relay-mesh {version}, from {from}: {program}\nTo upgrade, run `{command}`{then}.")
     }
 }
 
