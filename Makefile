@@ -11,8 +11,10 @@ MUSL := $(shell uname -m)-unknown-linux-musl
 export CC_$(subst -,_,$(MUSL)) := cc
 CARGO_FOLDER := $(or $(CARGO_HOME),$(HOME)/.cargo)
 export CFLAGS_$(subst -,_,$(MUSL)) := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1 \
-    -ffile-prefix-map=$(CURDIR)=/relay-mesh -ffile-prefix-map=$(CARGO_FOLDER)=/cargo
-# No folder of this machine is in it, so that its bytes are the same wherever it is built (packaging/reproduce).
+    -ffile-prefix-map=$(CURDIR)=/relay-mesh -ffile-prefix-map=$(CARGO_FOLDER)=/cargo \
+    -Wno-builtin-macro-redefined -D__DATE__="" -D__TIME__=""
+# No folder of this machine and, above, no time is in it, so that its bytes are the same wherever it is built
+# (packaging/reproduce).
 NO_FOLDERS := --config 'target.$(MUSL).rustflags=["--remap-path-prefix=$(CURDIR)=/relay-mesh","--remap-path-prefix=$(CARGO_FOLDER)=/cargo"]'
 
 # What the runs of the real clients have proven is noted here, for the wake table and the tables of kills and of driven agents.
