@@ -11,6 +11,7 @@ import tempfile
 import time
 import tomllib
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from archive import Entry, in_order
@@ -87,21 +88,12 @@ def unmarked(text: str) -> bytes:
 def claude_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
     program = str(release.binary.resolve())
     hooks = json.loads(files[".claude/settings.local.json"])["hooks"]
-    for group in (group for groups in hooks.values() for group in groups):
-        for hook in group["hooks"]:
-            if hook["command"] != program:
-                raise PackagingError(f"a hook of Claude Code runs {hook['command']}, and not {program}")
-            hook["command"] = " ".join([f'"{PROGRAM}"', *hook.pop("args"), OF_PLUGIN])
+    for hook in each(hooks):
+        if hook["command"] != program:
+            raise PackagingError(f"a hook of Claude Code runs {hook['command']}, and not {program}")
+        hook["command"] = " ".join([f'"{PROGRAM}"', *hook.pop("args"), OF_PLUGIN])
     return {
-        ".claude-plugin/plugin.json": as_json({
-            "name": NAME,
-            "version": release.version,
-            "description": release.project.summary,
-            "author": author(release),
-            "homepage": release.project.homepage,
-            "license": "MIT OR Apache-2.0",
-            "keywords": KEYWORDS,
-        }),
+        ".claude-plugin/plugin.json": as_json(identity(release)),
         ".mcp.json": files[".mcp.json"].encode(),
         "hooks/hooks.json": as_json({"description": "Presence, mail and reservations", "hooks": hooks}),
         "skills/relay-mesh/SKILL.md": unmarked(files[".claude/skills/relay-mesh/SKILL.md"]),
@@ -113,18 +105,11 @@ def codex_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
     servers = tomllib.loads(files[".codex/config.toml"])["mcp_servers"]
     skill = ".codex/skills/relay-mesh"
     hooks = json.loads(files[".codex/hooks.json"])["hooks"]
-    for group in (group for groups in hooks.values() for group in groups):
-        for hook in group["hooks"]:
-            hook["command"] += f" {OF_PLUGIN}"
+    for hook in each(hooks):
+        hook["command"] += f" {OF_PLUGIN}"
     return {
         ".codex-plugin/plugin.json": as_json({
-            "name": NAME,
-            "version": release.version,
-            "description": release.project.summary,
-            "author": author(release),
-            "homepage": release.project.homepage,
-            "license": "MIT OR Apache-2.0",
-            "keywords": KEYWORDS,
+            **identity(release),
             "skills": "./skills/",
             "mcpServers": "./.mcp.json",
             "hooks": "./hooks/hooks.json",
@@ -150,13 +135,7 @@ def agent_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
     return {
         "plugin.json": as_json({
             "$schema": f"{AGENT_PLUGINS}/plugin.schema.json",
-            "name": NAME,
-            "version": release.version,
-            "description": release.project.summary,
-            "author": author(release),
-            "homepage": release.project.homepage,
-            "license": "MIT OR Apache-2.0",
-            "keywords": KEYWORDS,
+            **identity(release),
         }),
         "mcp.json": as_json({"$schema": f"{AGENT_PLUGINS}/mcp.schema.json", "mcpServers": {NAME: portable}}),
         "skills/relay-mesh/SKILL.md": unmarked(files[".claude/skills/relay-mesh/SKILL.md"]),
@@ -164,6 +143,24 @@ def agent_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
 
 
 KEYWORDS = ["agents", "messaging", "mcp", "coordination"]
+
+
+def identity(release: Release) -> dict:
+    """What every manifest says of the plugin."""
+    return {
+        "name": NAME,
+        "version": release.version,
+        "description": release.project.summary,
+        "author": author(release),
+        "homepage": release.project.homepage,
+        "license": "MIT OR Apache-2.0",
+        "keywords": KEYWORDS,
+    }
+
+
+def each(hooks: dict) -> Iterator[dict]:
+    """The hooks of all events: both harnesses keep them in groups."""
+    return (hook for groups in hooks.values() for group in groups for hook in group["hooks"])
 
 
 def author(release: Release) -> dict[str, str]:
