@@ -117,7 +117,7 @@ fn perform(cli: Cli, environment: Environment, printer: Printer) -> Result<Exit,
     })?;
     // A client of Agent Plugins starts our server in the plugin's own folder, and says so. Its user works elsewhere.
     let is_of_plugin = environment.get("PLUGIN_ROOT").is_some_and(|root| workdir == Path::new(root));
-    let workdir = process_info::folder_of_caller().filter(|_| is_of_plugin).unwrap_or(workdir);
+    let workdir = if is_of_plugin { process_info::folder_of_caller().unwrap_or(workdir) } else { workdir };
     let settings = Settings::load(cli.command.settings(&cli.common)?, &environment, &workdir)?;
     for warning in &settings.warnings {
         printer.warn(warning);
