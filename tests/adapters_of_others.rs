@@ -98,7 +98,7 @@ fn calls_of_hooks_become_fixtures_while_they_are_recorded() {
 /// Installs the adapter and has it set its harness up for the user.
 fn set_up(stage: &Stage) {
     let grants = "state,roots.config,environment.FAULTY_SESSION,answers.context,answers.own-words,answers.stop";
-    let installed = run(stage, &["plugin", "install", &faulty(stage), "--yes", "--grant", grants]);
+    let installed = run(stage, &["plugin", "install", "--allow-unsigned", &faulty(stage), "--yes", "--grant", grants]);
     assert_eq!(installed.code, Some(0), "{}", installed.stderr);
     let done = run(stage, &["install", "faulty", "--user", "--yes"]);
     assert_eq!(done.code, Some(0), "{}", done.stderr);

@@ -97,8 +97,10 @@ fn passes_and_installs(language: &str, build: impl FnOnce(&Author<'_>) -> String
         "answers.refuse",
     ];
     let consent = grants.into_iter().flat_map(|grant| ["--grant", grant]);
-    let install: Vec<&str> =
-        [&*relay, "plugin", "install", "adapter.wasm", "--yes"].into_iter().chain(consent).collect();
+    let install: Vec<&str> = [&*relay, "plugin", "install", "--allow-unsigned", "adapter.wasm", "--yes"]
+        .into_iter()
+        .chain(consent)
+        .collect();
     succeeded(&author.run(&install));
     // As its harness would run it, with the compiled code from the install.
     let hook = r#"printf '{"session":"s1","cwd":"/home/u/app","source":"new"}' | "$0" hook toad session-start"#;

@@ -13,7 +13,7 @@ fn an_adapter_becomes_no_session_of_another_harness() {
     let stage = stage();
     let path =
         polite(&stage, &manifest("polite").replace("\"polite-client\"", "\"polite-client\", \"claude-code\", \"*\""));
-    let asked = run(&stage, &["plugin", "install", &path, "--yes", "--grant", "state"]);
+    let asked = run(&stage, &["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "state"]);
     assert_eq!(asked.code, Some(0), "{}", asked.stderr);
     for line in [
         "clients.claude-code  take the calls of the MCP client `claude-code` for those of its own sessions, though it \
@@ -36,10 +36,13 @@ fn an_adapter_becomes_no_session_of_another_harness() {
 fn what_an_installed_adapter_matches_stays_its_own() {
     let stage = stage();
     let first = polite(&stage, &manifest("polite"));
-    assert_eq!(run(&stage, &["plugin", "install", &first, "--yes", "--grant", "state"]).code, Some(0));
+    assert_eq!(
+        run(&stage, &["plugin", "install", "--allow-unsigned", &first, "--yes", "--grant", "state"]).code,
+        Some(0)
+    );
     let text = manifest("hostile").replace("\"hostile-client\"", "\"polite-client\"");
     let second = ship(&stage.folder.join("hostile"), "hostile", &built("hostile"), &text).display().to_string();
-    let asked = run(&stage, &["plugin", "install", &second, "--yes", "--grant", "state"]);
+    let asked = run(&stage, &["plugin", "install", "--allow-unsigned", &second, "--yes", "--grant", "state"]);
     assert_eq!(asked.code, Some(0), "{}", asked.stderr);
     let words = "though it belongs to the installed adapter `polite`";
     assert!(asked.stdout.contains(words), "{}", asked.stdout);
@@ -47,7 +50,7 @@ fn what_an_installed_adapter_matches_stays_its_own() {
     assert_eq!(harness_of(&stage, &host, "polite-client", "alice"), "polite");
     // A later version of the first one does not lose it to the second one.
     let later = polite(&stage, &manifest("polite").replace("0.1.0", "0.2.0"));
-    let updated = run(&stage, &["plugin", "update", "polite", &later]);
+    let updated = run(&stage, &["plugin", "update", "--allow-unsigned", "polite", &later]);
     assert_eq!(updated.code, Some(0), "{}", updated.stderr);
     assert!(!updated.stdout.contains("clients.polite-client"), "{}", updated.stdout);
     assert_eq!(harness_of(&stage, &host, "polite-client", "bob"), "polite");
@@ -72,12 +75,12 @@ fn nothing_is_compiled_before_the_user_agrees_and_then_within_limits() {
     let inspected = run(&["plugin", "inspect", &path]);
     assert_eq!(inspected.code, Some(0), "{}", inspected.stderr);
     assert!(inspected.stdout.contains("not compiled yet"), "{}", inspected.stdout);
-    let unasked = run(&["plugin", "install", &path]);
+    let unasked = run(&["plugin", "install", "--allow-unsigned", &path]);
     assert_eq!(unasked.code, Some(4), "{}", unasked.stderr);
     assert!(unasked.stdout.contains("it asks to be able to"), "{}", unasked.stdout);
     let compiled = || std::fs::read_dir(cache.join("relay-mesh/adapters")).map_or(0, Iterator::count);
     assert_eq!(compiled(), 0, "nothing was begun");
-    let refused = run(&["plugin", "install", &path, "--yes", "--grant", "state"]);
+    let refused = run(&["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "state"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stderr);
     for words in ["is no adapter", "compiling it takes more than", "hint: "] {
         assert!(refused.stderr.contains(words), "{}", refused.stderr);
@@ -95,7 +98,7 @@ fn who_compiles_ends_with_an_install_and_outlives_a_hook() {
     let start =
         |arguments: &[&str]| stage.relay(arguments).env("XDG_CACHE_HOME", &cache).start(&stage.folder.join("log"));
     let path = burdensome(&stage);
-    let mut install = start(&["plugin", "install", &path, "--yes", "--grant", "state"]);
+    let mut install = start(&["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "state"]);
     wait_for("it is being compiled", || (compiles() == 1).then_some(()));
     install.kill();
     wait_for("it is not compiled any more", || (compiles() == 0).then_some(()));
@@ -150,7 +153,7 @@ fn hook_with_programs(stage: &Stage) -> Program {
     let text = manifest("hostile").replace("cat; echo $0", started);
     let path = ship(&stage.folder.join("hostile"), "hostile", &built("hostile"), &text).display().to_string();
     let grants = "state,programs.echo,answers.context,answers.own-words";
-    let installed = run(stage, &["plugin", "install", &path, "--yes", "--grant", grants]);
+    let installed = run(stage, &["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", grants]);
     assert_eq!(installed.code, Some(0), "{}", installed.stderr);
     let cache = format!("{}/cache", env!("CARGO_TARGET_TMPDIR"));
     stage.relay(&["hook", "hostile", "answer:program echo word"]).env("XDG_CACHE_HOME", cache)

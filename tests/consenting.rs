@@ -13,15 +13,17 @@ fn no_shell_of_a_harness_consents_for_its_user() {
         let later = package(&stage, "polite", |text| text.replace("0.1.0", "0.2.0"));
         let hostile = package(&stage, "hostile", |text| text);
         // Outside of a harness a script needs no grant and no terminal.
-        for line in [&["plugin", "install", &polite, "--yes", "--grant", "state"][..], &["plugin", "disable", "polite"]]
-        {
+        for line in [
+            &["plugin", "install", "--allow-unsigned", &polite, "--yes", "--grant", "state"][..],
+            &["plugin", "disable", "polite"],
+        ] {
             assert_eq!(run(&stage, line).code, Some(0), "{line:?}");
         }
         stage.relay_ok(&["install", "claude-code", "--project", &stage.project_path(), "--yes"]);
         let before = kept(&stage);
         let deeds = [
-            format!("plugin install {hostile} --yes --grant notices"),
-            format!("plugin update polite {later} --yes --grant answers.stop"),
+            format!("plugin install {hostile} --allow-unsigned --yes --grant notices"),
+            format!("plugin update polite {later} --allow-unsigned --yes --grant answers.stop"),
             "plugin grant polite answers.stop".to_owned(),
             "plugin enable polite".to_owned(),
             "cmd allow bob".to_owned(),
@@ -67,7 +69,7 @@ fn the_question_says_where_folders_and_sockets_lead_and_which_names_are_taken() 
     std::fs::create_dir_all(stage.home.join("dotfiles/linked")).expect("the home is writable");
     std::os::unix::fs::symlink("dotfiles/linked", stage.home.join(".linked")).expect("a link");
     let ask = |home: Option<&str>| {
-        let asked = stage.relay(&["plugin", "install", &path]).env("XDG_CACHE_HOME", cache());
+        let asked = stage.relay(&["plugin", "install", "--allow-unsigned", &path]).env("XDG_CACHE_HOME", cache());
         match home {
             Some(home) => asked.env("TOAD_HOME", home).run(),
             None => asked.run(),
@@ -92,7 +94,7 @@ fn the_question_says_where_folders_and_sockets_lead_and_which_names_are_taken() 
     }
     // What is the whole home today is refused, whatever it was meant to be.
     let whole = package(&stage, "polite", |text| text + "\n[grants.roots.config]\npath = \"${HOME:-~/.toad}\"\n");
-    let refused = run(&stage, &["plugin", "install", &whole]);
+    let refused = run(&stage, &["plugin", "install", "--allow-unsigned", &whole]);
     assert!(
         refused.stderr.contains("asks for ${HOME:-~/.toad}") && refused.stderr.contains("whole home"),
         "{refused:?}"

@@ -11,7 +11,7 @@ use test_support::components::{component, manifest, ship};
 fn check(make: impl Fn(&Stage) -> PathBuf, expected: &[&str]) {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let path = make(&stage).display().to_string();
-    let arguments = ["plugin", "install", &path, "--yes", "--grant", "state"];
+    let arguments = ["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "state"];
     let outcome = stage.relay(&arguments).env("XDG_CACHE_HOME", cache()).run();
     assert!(outcome.code.is_some_and(|code| (1..=5).contains(&code)), "{expected:?}: {outcome:?}");
     for words in expected {
@@ -212,7 +212,7 @@ fn the_settings_of_an_installed_adapter_are_its_own() {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let install = |name: &str, text: String| {
         let path = ship(&stage.folder.join(name), name, &built(name), &text).display().to_string();
-        let arguments = ["plugin", "install", &path, "--yes", "--grant", "state"];
+        let arguments = ["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "state"];
         stage.relay(&arguments).env("XDG_CACHE_HOME", cache()).run()
     };
     let rooted = |root: &str| {
@@ -231,7 +231,7 @@ fn two_adapters_have_no_name_in_common() {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let install = |folder: &str, bytes: Vec<u8>, text: String| {
         let path = ship(&stage.folder.join(folder), folder, &bytes, &text).display().to_string();
-        let arguments = ["plugin", "install", &path, "--yes", "--grant", "state"];
+        let arguments = ["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "state"];
         stage.relay(&arguments).env("XDG_CACHE_HOME", cache()).run()
     };
     let aliased = manifest("polite").replace("title =", "aliases = [\"kind\"]\ntitle =");
@@ -253,8 +253,10 @@ fn a_shelf_that_cannot_be_written_is_told() {
     std::fs::write(stage.data.join("plugins"), "a file").expect("the home is writable");
     let path =
         ship(&stage.folder.join("package"), "polite", &built("polite"), &manifest("polite")).display().to_string();
-    let refused =
-        stage.relay(&["plugin", "install", &path, "--yes", "--grant", "state"]).env("XDG_CACHE_HOME", cache()).run();
+    let refused = stage
+        .relay(&["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "state"])
+        .env("XDG_CACHE_HOME", cache())
+        .run();
     assert_eq!(refused.code, Some(5), "{}", refused.stderr);
     assert!(refused.stderr.contains("plugins`") && refused.stderr.contains("hint: "), "{}", refused.stderr);
     // What blocks an install does not block the built-in adapters.

@@ -17,9 +17,13 @@ fn what_is_installed_while_the_host_runs_is_there_at_its_next_call() {
     let folder = |version: &str, client: &str| polite(&stage.folder.join(version), version, client);
     let meets = |client: &str, agent: &str| harness_of(&stage, &host, client, agent);
     assert_eq!(meets("polite-client", "before"), "generic");
-    relay(&stage, &["plugin", "install", &folder("1.0.0", "polite-client"), "--yes", "--grant", "state"], 0);
+    relay(
+        &stage,
+        &["plugin", "install", "--allow-unsigned", &folder("1.0.0", "polite-client"), "--yes", "--grant", "state"],
+        0,
+    );
     assert_eq!(meets("polite-client", "installed"), "polite");
-    relay(&stage, &["plugin", "update", "polite", &folder("1.1.0", "newer-client")], 0);
+    relay(&stage, &["plugin", "update", "--allow-unsigned", "polite", &folder("1.1.0", "newer-client")], 0);
     assert_eq!(meets("newer-client", "updated"), "polite");
     assert_eq!(meets("polite-client", "outdated"), "generic", "the older version is gone");
     relay(&stage, &["plugin", "disable", "polite"], 0);
@@ -73,7 +77,11 @@ fn an_adapter_in_a_folder_is_given_what_it_asks_for_by_its_digest() {
 fn faults_in_a_row_pause_an_adapter_over_all_processes_and_everybody_sees_it() {
     let stage = stage();
     let path = ship(&stage.folder.join("package"), "hostile", &built("hostile"), &manifest("hostile"));
-    relay(&stage, &["plugin", "install", &path.display().to_string(), "--yes", "--grant", REPORTS], 0);
+    relay(
+        &stage,
+        &["plugin", "install", "--allow-unsigned", &path.display().to_string(), "--yes", "--grant", REPORTS],
+        0,
+    );
     let listed = || listed(&stage, "hostile");
     for number in 1..=5 {
         assert_eq!(listed()["paused_until"], Value::Null);
@@ -123,7 +131,7 @@ fn a_cache_that_cannot_be_used_costs_nothing() {
     std::fs::write(&cache, "a file").expect("the stage is writable");
     let run = |arguments: &[&str]| stage.relay(arguments).env("XDG_CACHE_HOME", &cache).run();
     let path = polite(&stage.folder.join("package"), "1.0.0", "polite-client");
-    let outcome = run(&["plugin", "install", &path, "--yes", "--grant", "state"]);
+    let outcome = run(&["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "state"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     // The data folder has it instead (tests/users.rs).
     let inspected = run(&["plugin", "inspect", "polite"]);

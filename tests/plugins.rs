@@ -32,12 +32,17 @@ macro_rules! check {
 fn what_an_adapter_may_do_is_said_before_it_is_given() {
     let stage = stage();
     let path = hostile(&stage);
-    check!(stage, "plugin-install-without-consent", run(&stage, &["plugin", "install", &path]));
-    check!(stage, "plugin-install-names-nothing", run(&stage, &["plugin", "install", &path, "--yes"]));
-    let stray = ["plugin", "install", &path, "--yes", "--grant", "roots.other"];
+    check!(stage, "plugin-install-without-consent", run(&stage, &["plugin", "install", "--allow-unsigned", &path]));
+    check!(
+        stage,
+        "plugin-install-names-nothing",
+        run(&stage, &["plugin", "install", "--allow-unsigned", &path, "--yes"])
+    );
+    let stray = ["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "roots.other"];
     check!(stage, "plugin-install-names-too-much", run(&stage, &stray));
     assert_eq!(installed(&stage), json!([]), "nothing was installed");
-    let named = ["plugin", "install", &path, "--yes", "--grant", "roots.config", "--grant", "notices"];
+    let named =
+        ["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "roots.config", "--grant", "notices"];
     check!(stage, "plugin-install", run(&stage, &named));
     assert_eq!(given(&stage, "hostile"), ["roots.config", "notices", "state"]);
 }
@@ -52,7 +57,7 @@ fn a_person_at_a_terminal_is_asked() {
     let ask = |answer: &str, end: &str| {
         // One terminal each, so that no earlier question is on the screen.
         let shell = Terminal::start(&stage.folder, &stage.project, &environment, &["sh".to_owned()]);
-        shell.type_line(&format!("relay-mesh plugin install {path}"));
+        shell.type_line(&format!("relay-mesh plugin install {path} --allow-unsigned"));
         shell.wait_for("give it all of this? [y/N, or the names of those to give]");
         let screen = shell.screen();
         for line in ["read files under ~/.hostile", "run the program `sh -c 'cat; echo $0' {word}`"] {
@@ -74,13 +79,13 @@ fn a_person_at_a_terminal_is_asked() {
 fn an_installed_adapter_answers_hooks_and_goes_with_all_it_left() {
     let stage = stage();
     let path = polite(&stage, "0.1.0", "");
-    json_of(&stage, &["plugin", "install", &path, "--yes", "--grant", SAYS], 0);
+    json_of(&stage, &["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", SAYS], 0);
     let hook = || hook(&stage, "polite", "s1");
     assert!(hook().stdout.starts_with("Stop "), "{}", hook().stderr);
     let listed = installed(&stage);
     assert_eq!((&listed[0]["name"], &listed[0]["source"]), (&json!("polite"), &json!("installed")), "{listed}");
 
-    let again = json_of(&stage, &["plugin", "install", &path, "--yes", "--grant", SAYS], 0);
+    let again = json_of(&stage, &["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", SAYS], 0);
     assert_eq!(again["outcome"], "unchanged");
     let disabled = json_of(&stage, &["plugin", "disable", "polite"], 0);
     assert_eq!((&disabled["state"], &disabled["changed"]), (&json!("disabled"), &json!(true)));
@@ -101,7 +106,7 @@ fn an_installed_adapter_answers_hooks_and_goes_with_all_it_left() {
 #[test]
 fn what_an_adapter_noted_goes_with_it() {
     let stage = stage();
-    json_of(&stage, &["plugin", "install", &hostile(&stage), "--yes", "--grant", REPORTS], 0);
+    json_of(&stage, &["plugin", "install", "--allow-unsigned", &hostile(&stage), "--yes", "--grant", REPORTS], 0);
     let told = hook(&stage, "hostile", "answer:state key value").stdout;
     assert!(told.contains("true false Some(\"value\")"), "{told}");
     hook(&stage, "hostile", "answer:trap");
@@ -119,7 +124,11 @@ fn grants_are_given_and_taken_and_count_at_once() {
     let stage = stage();
     std::fs::create_dir_all(stage.home.join(".hostile")).expect("the home is writable");
     std::fs::write(stage.home.join(".hostile/notes"), "read me").expect("the home is writable");
-    json_of(&stage, &["plugin", "install", &hostile(&stage), "--yes", "--grant", "notices", "--grant", REPORTS], 0);
+    json_of(
+        &stage,
+        &["plugin", "install", "--allow-unsigned", &hostile(&stage), "--yes", "--grant", "notices", "--grant", REPORTS],
+        0,
+    );
     let read = || {
         let outcome = hook(&stage, "hostile", "answer:file config notes");
         format!("{}{}", outcome.stdout, outcome.stderr)
@@ -153,9 +162,21 @@ const ROOT: &str = "[grants.roots.config]\npath = \"~/.polite\"\naccess = \"edit
 fn an_update_keeps_what_it_may_and_asks_for_what_is_more() {
     let stage = stage();
     let first = format!("[grants]\nnotices = true\n{ROOT}");
-    json_of(&stage, &["plugin", "install", &polite(&stage, "1.0.0", &first), "--yes", "--grant", "roots.config"], 0);
+    json_of(
+        &stage,
+        &[
+            "plugin",
+            "install",
+            "--allow-unsigned",
+            &polite(&stage, "1.0.0", &first),
+            "--yes",
+            "--grant",
+            "roots.config",
+        ],
+        0,
+    );
     let update = |path: &str, flags: &[&str], code| {
-        json_of(&stage, &[&["plugin", "update", "polite", path], flags].concat(), code)
+        json_of(&stage, &[&["plugin", "update", "--allow-unsigned", "polite", path], flags].concat(), code)
     };
     // The same requests in a later version: the user is not asked, and denied grants stay denied.
     let same = update(&polite(&stage, "1.1.0", &first), &[], 0);
@@ -192,7 +213,7 @@ fn an_update_keeps_what_it_may_and_asks_for_what_is_more() {
 fn an_adapter_that_set_a_harness_up_is_taken_out_first() {
     let stage = stage();
     let path = polite(&stage, "1.0.0", ROOT);
-    json_of(&stage, &["plugin", "install", &path, "--yes", "--grant", "roots.config"], 0);
+    json_of(&stage, &["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "roots.config"], 0);
     std::fs::create_dir_all(stage.home.join(".polite")).expect("the home is writable");
     let set_up = run(&stage, &["install", "polite", "--user", "--yes"]);
     assert_eq!(set_up.code, Some(0), "{}", set_up.stderr);
@@ -213,7 +234,7 @@ fn an_adapter_that_set_a_harness_up_is_taken_out_first() {
 fn what_an_adapter_knew_goes_with_it() {
     let stage = stage();
     let path = polite(&stage, "1.0.0", ROOT);
-    json_of(&stage, &["plugin", "install", &path, "--yes", "--grant", "state"], 0);
+    json_of(&stage, &["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "state"], 0);
     for session in ["s1", "s2"] {
         assert_eq!(hook(&stage, "polite", session).code, Some(0));
     }
@@ -224,7 +245,7 @@ fn what_an_adapter_knew_goes_with_it() {
     assert_eq!(sessions(), 0, "they have ended");
     // A built-in adapter goes on with the sessions of what replaced it.
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/generic");
-    json_of(&stage, &["plugin", "install", folder, "--yes", "--grant", "replaces-built-in"], 0);
+    json_of(&stage, &["plugin", "install", "--allow-unsigned", folder, "--yes", "--grant", "replaces-built-in"], 0);
     assert_eq!(json_of(&stage, &["plugin", "remove", "generic"], 0)["sessions"], 0);
 }
 
@@ -240,10 +261,11 @@ fn the_names_of_built_in_adapters_are_not_taken_silently() {
         ship(&stage.folder.join("claims"), "claims", &built("polite"), &text).display().to_string()
     };
     let path = named("title =", "aliases = [\"claude\"]\ntitle =");
-    let refused = run(&stage, &["plugin", "install", &path, "--yes"]);
+    let refused = run(&stage, &["plugin", "install", "--allow-unsigned", &path, "--yes"]);
     assert_eq!(refused.code, Some(4), "{}", refused.stderr);
     assert!(refused.stderr.contains("belongs to the built-in adapter `claude-code`"), "{}", refused.stderr);
-    let takes = ["plugin", "install", &path, "--yes", "--grant", "replaces-built-in", "--grant", SAYS];
+    let takes =
+        ["plugin", "install", "--allow-unsigned", &path, "--yes", "--grant", "replaces-built-in", "--grant", SAYS];
     let shown = run(&stage, &takes);
     assert_eq!(shown.code, Some(0), "{}", shown.stderr);
     assert!(shown.stdout.contains("answer to the name `claude`, in place of"), "{}", shown.stdout);
@@ -259,10 +281,10 @@ fn the_names_of_built_in_adapters_are_not_taken_silently() {
 fn what_is_built_in_can_be_installed_over_itself() {
     let stage = stage();
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/generic");
-    let refused = run(&stage, &["plugin", "install", folder, "--yes", "--grant", "state"]);
+    let refused = run(&stage, &["plugin", "install", "--allow-unsigned", folder, "--yes", "--grant", "state"]);
     assert_eq!(refused.code, Some(4), "{}", refused.stderr);
     assert_eq!(installed(&stage), json!([]));
-    let arguments = ["plugin", "install", folder, "--yes", "--grant", "replaces-built-in"];
+    let arguments = ["plugin", "install", "--allow-unsigned", folder, "--yes", "--grant", "replaces-built-in"];
     json_of(&stage, &arguments, 0);
     let listed = installed(&stage);
     assert_eq!((&listed[0]["name"], &listed[0]["source"]), (&json!("generic"), &json!("installed")), "{listed}");
@@ -275,12 +297,12 @@ fn of_installs_at_once_one_is_done_and_nothing_is_half() {
     let stage = stage();
     let paths: Vec<String> = (0..4).map(|number| polite(&stage, &format!("1.0.{number}"), "")).collect();
     // Compiled beforehand, so that the installs run at the same time, not the compilations.
-    json_of(&self::stage(), &["plugin", "install", &paths[0], "--yes", "--grant", "state"], 0);
+    json_of(&self::stage(), &["plugin", "install", "--allow-unsigned", &paths[0], "--yes", "--grant", "state"], 0);
     let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
         let stage = &stage;
-        let at_once = paths
-            .iter()
-            .map(|path| scope.spawn(move || run(stage, &["plugin", "install", path, "--yes", "--grant", SAYS])));
+        let at_once = paths.iter().map(|path| {
+            scope.spawn(move || run(stage, &["plugin", "install", "--allow-unsigned", path, "--yes", "--grant", SAYS]))
+        });
         let threads: Vec<_> = at_once.collect();
         threads.into_iter().map(|thread| thread.join().expect("it ran")).collect()
     });
@@ -299,7 +321,11 @@ fn of_installs_at_once_one_is_done_and_nothing_is_half() {
 #[test]
 fn what_was_changed_behind_our_back_shows_everywhere() {
     let stage = stage();
-    json_of(&stage, &["plugin", "install", &polite(&stage, "1.0.0", ""), "--yes", "--grant", "state"], 0);
+    json_of(
+        &stage,
+        &["plugin", "install", "--allow-unsigned", &polite(&stage, "1.0.0", ""), "--yes", "--grant", "state"],
+        0,
+    );
     let whole = run(&stage, &["plugin", "verify"]);
     assert!(whole.stdout.contains("is what was installed, and it was loaded"), "{}", whole.stdout);
     let files = stage.tree(&stage.data.join("plugins"));
@@ -319,7 +345,11 @@ fn what_was_changed_behind_our_back_shows_everywhere() {
         assert_eq!(outcome.code, Some(code), "{arguments:?}: {told}");
     }
     assert!(hook(&stage, "polite", "s1").stderr.contains("no adapter is named `polite`"));
-    json_of(&stage, &["plugin", "install", &polite(&stage, "1.0.0", ""), "--yes", "--grant", "state"], 0);
+    json_of(
+        &stage,
+        &["plugin", "install", "--allow-unsigned", &polite(&stage, "1.0.0", ""), "--yes", "--grant", "state"],
+        0,
+    );
     assert_eq!(run(&stage, &["plugin", "verify"]).code, Some(0), "installing it again mends it");
 }
 

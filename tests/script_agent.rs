@@ -23,12 +23,20 @@ fn what_a_run_gets_is_asked_for_in_plain_words() {
     isolated(|| {
         let stage = stage();
         let component = component(&stage);
-        let refused = stage.run(&["plugin", "install", &component, "--yes"]);
+        let refused = stage.run(&["plugin", "install", "--allow-unsigned", &component, "--yes"]);
         let told = format!("{}{}", refused.stdout, refused.stderr);
         let words = "word the command line by which a task is run: `script-agent --json`, with any of `--read-only`, \
                      `--model={name}`; that program gets your variables SCRIPT_AGENT_KEY";
         assert!(told.contains(words), "{told}");
-        stage.relay_ok(&["plugin", "install", &component, "--yes", "--grant", "runs.task,programs.version"]);
+        stage.relay_ok(&[
+            "plugin",
+            "install",
+            "--allow-unsigned",
+            &component,
+            "--yes",
+            "--grant",
+            "runs.task,programs.version",
+        ]);
         let inspected = stage.relay_ok(&["plugin", "inspect", "script-agent"]);
         assert!(inspected.contains("runs.task") && inspected.contains("SCRIPT_AGENT_KEY"), "{inspected}");
         assert!(inspected.contains("relay:adapter/runner"), "what it exports: {inspected}");

@@ -26,12 +26,15 @@ use crate::digest::Digest;
 use crate::grants::{Consent, Consents};
 use crate::manifest::{Manifest, is_name};
 use crate::package::read_manifest;
+use crate::signature::PublisherKey;
 use crate::sources::{Candidate, Source};
 
 /// The adapters that the user installed.
 #[derive(Debug)]
 pub struct InstalledAdapters {
     folder: PathBuf,
+    /// The keys of publishers that the user's settings refuse.
+    refused: Vec<PublisherKey>,
     // A std mutex: nothing is awaited while it is held; the section looks at one file.
     seen: Mutex<BTreeMap<String, CachedEntry>>,
 }
@@ -111,7 +114,28 @@ impl InstalledError {
 impl InstalledAdapters {
     /// The adapters installed in this folder, which the first install makes. Reads nothing yet.
     pub fn new(folder: PathBuf) -> InstalledAdapters {
-        InstalledAdapters { folder, seen: Mutex::default() }
+        InstalledAdapters { folder, refused: Vec::new(), seen: Mutex::default() }
+    }
+
+    /// The same, without the adapters that are signed by these keys alone.
+    #[must_use]
+    pub fn refusing(self, keys: Vec<PublisherKey>) -> InstalledAdapters {
+        InstalledAdapters { refused: keys, ..self }
+    }
+
+    /// Those of the keys that the user does not refuse.
+    pub fn trusted(&self, keys: &[PublisherKey]) -> Vec<PublisherKey> {
+        keys.iter().copied().filter(|key| !self.refused.contains(key)).collect()
+    }
+
+    /// The names of the adapters that are installed and signed by this key.
+    pub fn signed_by(&self, key: &PublisherKey) -> Result<Vec<String>, InstalledError> {
+        let names = self.names()?.into_iter();
+        let signed = |name: &String| {
+            let record = self.record(name).ok().flatten();
+            record.and_then(|record| Some(record.installed.as_ref()?.publishers.contains(key))).unwrap_or(false)
+        };
+        Ok(names.filter(signed).collect())
     }
 
     /// The record of one adapter.
@@ -194,6 +218,9 @@ impl InstalledAdapters {
     /// The installed version, if its files are unchanged since the install.
     fn candidate(&self, name: &str, installed: &InstalledVersion) -> Result<Candidate, String> {
         let component = self.component_of(name, &installed.digest);
+        if !installed.publishers.is_empty() && self.trusted(&installed.publishers).is_empty() {
+            return Err(format!("your settings refuse the key that signed it; {AGAIN} as its publisher signs it now"));
+        }
         let text = read_manifest(&component.with_file_name("adapter.toml"))
             .map_err(|error| format!("its manifest cannot be read: {error}; install it again"))?;
         if Digest::of_adapter(&installed.component, &text) != installed.digest {

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use crate::digest::Digest;
 use crate::manifest::{Manifest, ManifestError, SECTION};
 use crate::section::{self, Excess};
+use crate::signature::{self, Signed, SigningKey};
 
 /// The largest component that is read, in bytes.
-pub(crate) const LARGEST: u64 = 64 * 1024 * 1024;
+pub const LARGEST: u64 = 64 * 1024 * 1024;
 /// The largest manifest, in bytes.
 const LARGEST_MANIFEST: u64 = 64 * 1024;
 
@@ -25,8 +26,8 @@ pub struct Package {
     pub component: Digest,
     /// Digest of component and manifest: consent is pinned to it.
     pub digest: Digest,
-    /// The file that the component was read from.
-    pub file: PathBuf,
+    /// The file that the component was read from, or the address.
+    pub from: String,
 }
 
 /// Why a file or a folder holds no adapter. Each text is about the path that the caller names.
@@ -76,6 +77,9 @@ pub enum PackageError {
     /// A manifest that is wrong.
     #[error("its manifest is wrong in {}", with_hint(.0))]
     Manifest(ManifestError),
+    /// A manifest inside, and another one beside it.
+    #[error("its manifest is inside of it, and another one beside it")]
+    TwoManifests,
     /// A folder without a component.
     #[error("there is no component in it")]
     Empty,
@@ -99,6 +103,7 @@ impl PackageError {
             PackageError::LongManifest { .. } => "tell its author: a manifest is some dozens of lines",
             PackageError::NotText => "write adapter.toml in UTF-8",
             PackageError::Manifest(_) => "fix its adapter.toml, or ask its author for one that fits",
+            PackageError::TwoManifests => "build it again, so that both are the same, or take the one beside it away",
             PackageError::Empty => "name the folder of the .wasm file, or the file itself",
             PackageError::Several(_) => "name the one that you mean",
         }
@@ -117,31 +122,67 @@ impl Package {
         if package.bytes.starts_with(b"\0asm\x01\0\0\0") { Err(PackageError::CoreModule) } else { Ok(package) }
     }
 
+    /// A component that came from elsewhere, with its manifest inside.
+    pub fn received(bytes: Vec<u8>, from: &str) -> Result<Package, PackageError> {
+        if bytes.starts_with(b"\0asm\x01\0\0\0") {
+            return Err(PackageError::CoreModule);
+        }
+        Package::of(bytes, None, from.to_owned(), Path::new("adapter.toml"))
+    }
+
     /// Whether the component has an embedded manifest, so that the one file is enough.
     pub fn has_manifest_inside(&self) -> bool {
         section::find(&self.bytes, SECTION).is_some()
     }
 
+    /// Who signed it, component and manifest.
+    pub fn signed(&self) -> Signed {
+        match signature::signed(&self.bytes) {
+            Signed::By(_) if section::find(&self.bytes, SECTION) != Some(self.text.as_bytes()) => {
+                Signed::ManifestBeside
+            }
+            signed => signed,
+        }
+    }
+
+    /// The component with its manifest inside, signed with a key beside those that signed it before.
+    pub fn sign(&self, key: &SigningKey) -> Result<Package, PackageError> {
+        let inside = section::find(&self.bytes, SECTION);
+        if inside.is_some() && inside != Some(self.text.as_bytes()) {
+            return Err(PackageError::TwoManifests);
+        }
+        let mut bytes = self.bytes.clone();
+        if inside.is_none() {
+            let mut contents = Vec::new();
+            section::put_unsigned(&mut contents, SECTION.len());
+            contents.extend(SECTION.bytes().chain(self.text.bytes()));
+            bytes.extend(section::custom(&contents));
+        }
+        Package::received(signature::sign(&bytes, key), &self.from)
+    }
+
     /// Reads a component, and its manifest from the other file if that exists.
     pub(crate) fn read(file: &Path, beside: &Path) -> Result<Package, PackageError> {
         let bytes = read_bounded(file, LARGEST)?;
+        let text = if beside.is_file() { Some(read_manifest(beside)?) } else { None };
+        Package::of(bytes, text, file.display().to_string(), beside)
+    }
+
+    fn of(bytes: Vec<u8>, text: Option<String>, from: String, beside: &Path) -> Result<Package, PackageError> {
         if !bytes.starts_with(b"\0asm") {
             return Err(PackageError::NotWasm);
         }
         section::bound(&bytes)?;
-        let text = if beside.is_file() {
-            read_manifest(beside)?
-        } else {
-            match section::find(&bytes, SECTION) {
-                Some(text) => as_manifest(text.to_owned())?,
-                None if bytes.starts_with(b"\0asm\x01\0\0\0") => return Err(PackageError::CoreModule),
-                None => return Err(PackageError::NoManifest(beside.to_owned())),
-            }
+        let text = match (text, section::find(&bytes, SECTION)) {
+            (Some(text), _) => text,
+            (None, Some(text)) => as_manifest(text.to_owned())?,
+            (None, None) if bytes.starts_with(b"\0asm\x01\0\0\0") => return Err(PackageError::CoreModule),
+            (None, None) => return Err(PackageError::NoManifest(beside.to_owned())),
         };
         let manifest = Manifest::parse(&text).map_err(PackageError::Manifest)?;
         let component = Digest::of(&bytes);
         let digest = Digest::of_adapter(&component, &text);
-        Ok(Package { manifest, text, bytes, component, digest, file: file.to_owned() })
+        Ok(Package { manifest, text, bytes, component, digest, from })
     }
 }
 

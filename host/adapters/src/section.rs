@@ -124,8 +124,43 @@ fn search<'b>(binary: &'b [u8], name: &str, depth: u32) -> Option<&'b [u8]> {
     None
 }
 
+/// The names of the custom sections of a file itself, nested ones left out.
+pub(crate) fn top_level(binary: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = binary.get(8..).unwrap_or_default();
+    let sections = std::iter::from_fn(move || {
+        let (&kind, after) = rest.split_first()?;
+        let (contents, after) = unsigned(after).and_then(|(length, after)| after.split_at_checked(length))?;
+        rest = after;
+        Some((kind, contents))
+    });
+    sections.filter(|(kind, _)| *kind == CUSTOM).filter_map(|(_, contents)| {
+        let (length, named) = unsigned(contents)?;
+        named.get(..length)
+    })
+}
+
+/// A custom section as it is written: its contents begin with the length of its name.
+pub(crate) fn custom(contents: &[u8]) -> Vec<u8> {
+    let mut section = vec![CUSTOM];
+    put_unsigned(&mut section, contents.len());
+    section.extend(contents);
+    section
+}
+
+/// Writes a number as LEB128.
+pub(crate) fn put_unsigned(to: &mut Vec<u8>, mut number: usize) {
+    loop {
+        let low = (number & 0x7f) as u8;
+        number >>= 7;
+        to.push(if number == 0 { low } else { low | 0x80 });
+        if number == 0 {
+            return;
+        }
+    }
+}
+
 /// A LEB128 number of at most 32 bits, and what follows it.
-fn unsigned(bytes: &[u8]) -> Option<(usize, &[u8])> {
+pub(crate) fn unsigned(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut value = 0_u64;
     for (index, byte) in bytes.iter().enumerate().take(5) {
         value |= u64::from(byte & 0x7f) << (7 * index);
@@ -191,17 +226,10 @@ mod tests {
         }
     }
 
-    /// A number as LEB128.
-    fn number(mut value: usize) -> Vec<u8> {
+    fn number(value: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
-        loop {
-            let low = (value & 0x7f) as u8;
-            value >>= 7;
-            bytes.push(if value == 0 { low } else { low | 0x80 });
-            if value == 0 {
-                return bytes;
-            }
-        }
+        super::put_unsigned(&mut bytes, value);
+        bytes
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Candidate {
             manifest: package.manifest.clone(),
             digest: package.digest,
             component: package.component,
-            source: Source::Plugin(package.file.clone()),
+            source: Source::Plugin(PathBuf::from(&package.from)),
             since: None,
             bytes: Cow::Owned(package.bytes.clone()),
         }

@@ -148,7 +148,8 @@ pub(crate) fn open(context: &Context, client: Client) -> Result<Open, OpenError>
     processes::note_groups_in(dir.join(PROGRAMS));
     let machine = Arc::new(ThisMachine::named_in(&dir)?);
     // One folder holds the installed adapters and the permissions that the user gave them: see docs/adr/0007.
-    let installed = Arc::new(InstalledAdapters::new(settings.dir.value.join(PLUGINS)));
+    let installed = InstalledAdapters::new(settings.dir.value.join(PLUGINS));
+    let installed = Arc::new(installed.refusing(settings.refused_keys.value.clone()));
     let adapters = Arc::new(Adapters::new(adapters::Settings {
         store: Arc::clone(&store),
         machine: Arc::clone(&machine) as Arc<dyn mesh::ports::machine::Machine>,

@@ -19,7 +19,17 @@ pub(crate) fn plugin(subject: &Subject, report: &Report) -> Result<(), Failure> 
     for round in 0..ROUNDS {
         let data = subject.data_folder(&format!("install-{round}"));
         let mut install = programs::relay_mesh(&subject.relay_mesh, &data);
-        install.args(["plugin", "install", PARCEL, "--yes", "--grant", "state", "--grant", "replaces-built-in"]);
+        install.args([
+            "plugin",
+            "install",
+            "--allow-unsigned",
+            PARCEL,
+            "--yes",
+            "--grant",
+            "state",
+            "--grant",
+            "replaces-built-in",
+        ]);
         times.push(programs::time(&mut install, None)?);
     }
     times.sort();

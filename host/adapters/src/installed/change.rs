@@ -62,7 +62,10 @@ impl InstalledAdapters {
                 standing,
                 at,
                 since,
-                from: package.file.canonicalize().unwrap_or_else(|_| package.file.clone()).display().to_string(),
+                // An address is no file.
+                from: fs::canonicalize(&package.from)
+                    .map_or_else(|_| package.from.clone(), |file| file.display().to_string()),
+                publishers: package.signed().keys().to_vec(),
             });
             record.note(package.digest, consent.clone(), at);
             self.write(&record)?;

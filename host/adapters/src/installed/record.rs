@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::grants::Consent;
+use crate::signature::PublisherKey;
 
 /// The most consents kept for versions in unmanaged folders: those of the last builds.
 const MOST_CONSENTS: usize = 16;
@@ -42,8 +43,11 @@ pub struct InstalledVersion {
     /// When the first version of it was installed. None in records of before, and where `at` says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Instant>,
-    /// Where it came from, for display.
+    /// Where it came from: a file, or the address that an update asks again.
     pub from: String,
+    /// The keys that signed it. An update has to be signed by one of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub publishers: Vec<PublisherKey>,
 }
 
 /// Whether an installed adapter is used.
@@ -115,6 +119,7 @@ mod tests {
             at: Instant(1),
             since: None,
             from: "/a.wasm".to_owned(),
+            publishers: Vec::new(),
         };
         Record { installed: Some(installed), ..Record::new("toy") }
     }

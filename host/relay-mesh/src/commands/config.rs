@@ -26,6 +26,10 @@ use crate::shapes::settings::ConfigShape;
     tools = \"core,reservations,commands\"\n  \
     # A project's name on every machine [default: its git remote]\n  \
     repository = \"acme/shop\"\n\n  \
+    [adapters]                # those of others; yours alone\n  \
+    # A list that `plugin search` reads: https or a file\n  \
+    index = \"~/adapters.json\"\n  \
+    refused-keys = []         # publishers whose keys were stolen\n\n  \
     [http]                    # yours alone, not a project's\n  \
     listen = \"127.0.0.1:7423\" # $RELAY_HTTP, --http\n  \
     token = true              # --no-token\n  \

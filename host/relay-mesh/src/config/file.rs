@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 use toml::de::{DeTable, DeValue};
 
 use super::ConfigError;
+use super::adapters::AdapterValues;
 use super::nats::NatsValues;
 use super::store::{self, Differ, StoreAt};
 use super::threads::{CodexValues, RoleValues, ThreadValues};
@@ -87,6 +88,7 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Found, ConfigEr
         token: http.token.map(|on| if on { TokenUse::Required } else { TokenUse::Off }),
         origins: http.origins.map(|pages| pages.into_iter().map(|page| page.0).collect()),
         plugins: file.plugins,
+        adapters: file.adapters.unwrap_or_default(),
         away_after: file.away_after.map(|duration| duration.0),
         hold_after_stop: file.hold_after_stop.map(|duration| duration.0),
         ask_patience: file.ask_patience.map(|duration| duration.0),
@@ -171,6 +173,7 @@ struct File {
     ask_patience: Option<Duration>,
     background: Option<bool>,
     plugins: Option<Vec<PathBuf>>,
+    adapters: Option<AdapterValues>,
     http: Option<Http>,
     loops: Option<Loops>,
     reservations: Option<Reservations>,

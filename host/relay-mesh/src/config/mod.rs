@@ -2,6 +2,7 @@
 //! user's own file, defaults.
 
 mod acp_programs;
+mod adapters;
 mod allowed;
 mod consents;
 pub(crate) mod default_dir;
@@ -29,6 +30,7 @@ use crate::environment::Environment;
 use crate::errors::Explain;
 use crate::exit::Exit;
 pub(crate) use acp_programs::{AcpProgram, AcpPrograms, InvalidCommand, as_typed, command_of};
+pub(crate) use adapters::IndexAt;
 pub(crate) use allowed::Allowed;
 pub(crate) use consents::AllowedCommands;
 pub(crate) use event_hooks::{EventHooks, USUAL_TIMEOUT};
@@ -97,6 +99,10 @@ pub(crate) struct Settings {
     pub(crate) origins: Setting<Vec<String>>,
     /// Folders with further adapters.
     pub(crate) plugins: Setting<Vec<PathBuf>>,
+    /// Where the list of adapters is that `plugin search` reads.
+    pub(crate) index: Setting<Option<IndexAt>>,
+    /// Keys of publishers whose adapters are not used.
+    pub(crate) refused_keys: Setting<Vec<::adapters::PublisherKey>>,
     /// Silence after which an agent counts as away, in milliseconds.
     pub(crate) away_after: Setting<u64>,
     /// How long mail waits at most for the next prompt of a user who stopped a turn, in milliseconds.
@@ -284,6 +290,8 @@ impl Settings {
             token: pick(layers, |values| values.token, TokenUse::Required),
             origins: pick(layers, |values| values.origins.clone(), Vec::new()),
             plugins: pick(layers, |values| values.plugins.clone(), Vec::new()),
+            index: pick(layers, |values| values.adapters.index.clone().map(Some), None),
+            refused_keys: pick(layers, |values| values.adapters.refused_keys.clone(), Vec::new()),
             away_after: pick(layers, |values| values.away_after, limits.away_after),
             hold_after_stop: pick(layers, |values| values.hold_after_stop, limits.after_stop),
             ask_patience: pick(layers, |values| values.ask_patience, limits.ask_patience),
@@ -360,6 +368,10 @@ impl Settings {
             line("background", &self.background, bool::to_string),
             line("plugins", &self.plugins, |folders| {
                 folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(":")
+            }),
+            line("adapters.index", &self.index, |index| index.as_ref().map_or_else(String::new, IndexAt::to_string)),
+            line("adapters.refused-keys", &self.refused_keys, |keys| {
+                keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
             }),
             line("http.listen", &self.listen, SocketAddr::to_string),
             line("http.token", &self.token, |token| token.as_str().to_owned()),

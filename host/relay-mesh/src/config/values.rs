@@ -9,6 +9,7 @@ use mesh::reservations::Ttl;
 use serde::Deserialize;
 
 use super::ConfigError;
+use super::adapters::AdapterValues;
 use super::nats::NatsValues;
 use super::store::{self, Differ, Shared, StoreAt};
 use super::threads::ThreadValues;
@@ -103,6 +104,7 @@ pub(crate) struct Values {
     pub(crate) token: Option<TokenUse>,
     pub(crate) origins: Option<Vec<String>>,
     pub(crate) plugins: Option<Vec<PathBuf>>,
+    pub(crate) adapters: AdapterValues,
     pub(crate) away_after: Option<u64>,
     pub(crate) hold_after_stop: Option<u64>,
     pub(crate) ask_patience: Option<u64>,
@@ -140,6 +142,7 @@ impl Values {
             nats: self.nats.with_paths(|path| at_home(path, home)),
             wake: self.wake.with_paths(|path| at_home(path, home)),
             threads: self.threads.with_paths(|path| at_home(path, home)),
+            adapters: self.adapters.with_paths(|path| at_home(path, home)),
             plugins: self.plugins.map(|plugins| plugins.into_iter().map(|plugin| at_home(plugin, home)).collect()),
             ..self
         }
@@ -153,6 +156,7 @@ impl Values {
             nats: self.nats.with_paths(|path| folder.join(path)),
             wake: self.wake.with_paths(|path| folder.join(path)),
             threads: self.threads.with_paths(|path| folder.join(path)),
+            adapters: self.adapters.with_paths(|path| folder.join(path)),
             plugins: self.plugins.map(|plugins| plugins.into_iter().map(|plugin| folder.join(plugin)).collect()),
             ..self
         }
@@ -176,7 +180,7 @@ impl Values {
             ("retention", self.keep.is_some() || self.expire_after.is_some() || self.auto_cleanup.is_some()),
         ];
         let key = personal.into_iter().find(|(_, set)| *set).map(|(key, _)| key);
-        match key.or_else(|| self.threads.not_the_projects(path)) {
+        match key.or_else(|| self.adapters.not_the_projects()).or_else(|| self.threads.not_the_projects(path)) {
             Some(key) => Err(ConfigError::NotTheProjects { path: path.to_owned(), key }),
             None => Ok(()),
         }

@@ -1,10 +1,9 @@
 //! Webhooks: one signed request, over TLS or to this machine alone. Redirects are not followed.
 
-use std::net::IpAddr;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use fetch::{Connector, is_loopback};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -13,12 +12,8 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use mesh::event_hooks::Attempt;
 use mesh::ports::machine::Instant;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use url::{Host, Url};
+use url::Url;
 
 use super::sign::signature;
 
@@ -47,34 +42,18 @@ impl FromStr for WebhookUrl {
 
     fn from_str(text: &str) -> Result<WebhookUrl, InvalidUrl> {
         let url = Url::parse(text).map_err(|error| InvalidUrl::NoUrl(text.to_owned(), error.to_string()))?;
-        let is_here = match url.host() {
-            Some(Host::Ipv4(address)) => address.is_loopback(),
-            Some(Host::Ipv6(address)) => address.is_loopback(),
-            Some(Host::Domain(name)) => name == "localhost",
-            None => return Err(InvalidUrl::NoUrl(text.to_owned(), "it names no host".to_owned())),
-        };
+        if url.host().is_none() {
+            return Err(InvalidUrl::NoUrl(text.to_owned(), "it names no host".to_owned()));
+        }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(InvalidUrl::Login);
         }
         match url.scheme() {
             "https" => Ok(WebhookUrl(url)),
-            "http" if is_here => Ok(WebhookUrl(url)),
+            "http" if is_loopback(&url) => Ok(WebhookUrl(url)),
             _ => Err(InvalidUrl::InTheClear(text.to_owned())),
         }
     }
-}
-
-/// The settings of TLS, made once. None if the system's certificates cannot be read.
-fn client() -> Option<Arc<ClientConfig>> {
-    static CLIENT: OnceLock<Option<Arc<ClientConfig>>> = OnceLock::new();
-    let made = || {
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
-        Some(Arc::new(versions.with_root_certificates(roots).with_no_client_auth()))
-    };
-    CLIENT.get_or_init(made).clone()
 }
 
 /// Posts a body. Never takes longer than ten seconds.
@@ -106,24 +85,9 @@ async fn exchange(
     now: Instant,
     body: Vec<u8>,
 ) -> Result<StatusCode, String> {
-    let host = url.host_str().unwrap_or_default();
-    let port = url.port_or_known_default().unwrap_or(443);
     let request = request(url, secret, id, now, body)?;
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((bare, port)).await.map_err(|error| format!("{host} port {port}: {error}"))?;
-    if url.scheme() == "http" {
-        // `localhost` is what the system says it is.
-        let is_here = stream.peer_addr().is_ok_and(|peer| is_loopback(peer.ip()));
-        return if is_here { send(stream, request).await } else { Err(format!("`{host}` is not this machine")) };
-    }
-    let settings = client().ok_or("TLS has no usable settings here")?;
-    let name = ServerName::try_from(bare.to_owned()).map_err(|error| format!("`{host}`: {error}"))?;
-    let stream = TlsConnector::from(settings).connect(name, stream).await.map_err(|error| format!("TLS: {error}"))?;
-    send(stream, request).await
-}
-
-fn is_loopback(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
+    let stream = Connector::direct().map_err(|error| error.to_string())?.connect(url).await;
+    send(stream.map_err(|error| error.to_string())?, request).await
 }
 
 fn request(

@@ -1,13 +1,12 @@
 //! `relay-mesh plugin inspect`: everything that is known of an adapter, installed or in a file.
 
-use std::path::Path;
-
-use adapters::{CacheCondition, Consent, Examination, Source};
+use adapters::{CacheCondition, Consent, Examination, PublisherKey, Signed, Source as Kept};
 use serde::Serialize;
 
 use super::install::{grant_lines, installed_adapters, installed_error};
 use super::list::condition;
 use super::package;
+use super::source::{Network, Source};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors;
@@ -21,33 +20,58 @@ use crate::shapes::rfc3339;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin inspect claude-code\n  \
-    relay-mesh plugin inspect ./gemini-cli.wasm --json\n\n\
+    relay-mesh plugin inspect ./gemini-cli.wasm --json\n  \
+    relay-mesh plugin inspect oci://ghcr.io/acme/toad\n\n\
     Nothing of it is compiled or run: `relay-mesh plugin verify` and `relay-mesh plugin test` do that.")]
 pub(super) struct Args {
-    /// Its name, or its file or folder
+    /// Its name, or where it is, as for `install`
     adapter: String,
+    #[command(flatten)]
+    network: Network,
 }
 
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let text = args.adapter.as_str();
     let is_path = text.contains(['/', '.']);
-    let (examined, consent) = if is_path {
-        let package = package::read(context, Path::new(text))?;
-        let examined = open.adapters.examine(&package).map_err(|error| package::unusable(&package.file, error))?;
-        (examined, Consent::default())
+    let (examined, consent, signed) = if is_path {
+        let package = Source::parse(text)?.get(context, &args.network).await?;
+        let examined = open.adapters.examine(&package).map_err(|error| package::unusable(&package.from, error))?;
+        (examined, Consent::default(), package.signed())
     } else {
         match open.adapters.look_over(text).map_err(|error| errors::adapters::failed(text, error))? {
             Some(examined) => {
                 let name = examined.manifest.name.as_str();
                 let record = installed_adapters(&open)?.record(name).map_err(installed_error)?;
-                (examined.clone(), record.map(|record| record.consent(&examined.digest)).unwrap_or_default())
+                let installed = record.as_ref().and_then(|record| record.installed.as_ref());
+                let installed = installed.filter(|installed| installed.digest == examined.digest);
+                let signed = match installed.map(|installed| installed.publishers.clone()).unwrap_or_default() {
+                    keys if keys.is_empty() => Signed::No,
+                    keys => Signed::By(keys),
+                };
+                let consent = record.map(|record| record.consent(&examined.digest)).unwrap_or_default();
+                (examined, consent, signed)
             }
             None => return Err(errors::adapters::unknown(text, open.adapters.as_ref())),
         }
     };
-    context.printer.show(&portrait(&open, &examined, &consent, is_path).await?)?;
+    let portrait = portrait(&open, &examined, &consent, is_path).await?;
+    let portrait = Portrait { publishers: signed.keys().to_vec(), ..portrait };
+    context.printer.show(&Portrait { signed: signed_words(&examined, &signed), ..portrait })?;
     Ok(Exit::Success)
+}
+
+/// Whether it is signed. What is part of this program is signed with it.
+fn signed_words(examined: &Examination, signed: &Signed) -> String {
+    match (&examined.source, signed) {
+        (Kept::BuiltIn, _) => "with this program".to_owned(),
+        (_, Signed::By(keys)) => {
+            format!("by {}", keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "))
+        }
+        (_, Signed::No) => "no".to_owned(),
+        (_, Signed::Broken) => "broken: it was changed after it was signed, or signed without its key".to_owned(),
+        (_, Signed::ManifestBeside) => "not with the manifest that is beside it".to_owned(),
+    }
 }
 
 async fn portrait(
@@ -65,8 +89,8 @@ async fn portrait(
     let record = installed_adapters(open)?.record(name).map_err(installed_error)?.filter(|_| !is_path);
     let installed = record.as_ref().and_then(|record| record.installed.as_ref());
     let grants = match &examined.source {
-        Source::BuiltIn => state.iter().flat_map(|state| &state.grants).map(GrantLine::of).collect(),
-        Source::Installed(_) | Source::Plugin(_) => grant_lines(name, &manifest.asks, consent),
+        Kept::BuiltIn => state.iter().flat_map(|state| &state.grants).map(GrantLine::of).collect(),
+        Kept::Installed(_) | Kept::Plugin(_) => grant_lines(name, &manifest.asks, consent),
     };
     Ok(Portrait {
         name: name.to_owned(),
@@ -74,9 +98,9 @@ async fn portrait(
         version: manifest.version.clone(),
         aliases: manifest.aliases.clone(),
         source: match &examined.source {
-            Source::BuiltIn => "built-in".to_owned(),
-            Source::Installed(_) => "installed".to_owned(),
-            Source::Plugin(path) => path.display().to_string(),
+            Kept::BuiltIn => "built-in".to_owned(),
+            Kept::Installed(_) => "installed".to_owned(),
+            Kept::Plugin(path) => path.display().to_string(),
         },
         installed: installed.map(|installed| InstalledLine {
             state: super::stand::word(installed.standing),
@@ -84,6 +108,8 @@ async fn portrait(
             from: installed.from.clone(),
         }),
         digest: examined.digest.to_string(),
+        signed: String::new(),
+        publishers: Vec::new(),
         size: examined.size,
         interfaces: examined.interfaces.iter().cloned().collect(),
         imports: examined.imports.clone(),
@@ -124,6 +150,10 @@ struct Portrait {
     installed: Option<InstalledLine>,
     /// Digest of component and manifest.
     digest: String,
+    /// Whether it is signed, in words.
+    signed: String,
+    /// The keys that signed it.
+    publishers: Vec<PublisherKey>,
     /// Size of the component in bytes.
     size: u64,
     /// The versions of the WIT interface that it names.
@@ -182,6 +212,7 @@ impl Show for Portrait {
             line("aliases", self.aliases.join(", "));
         }
         line("digest", self.digest.clone());
+        line("signed", self.signed.clone());
         line("size", package::size(self.size));
         line("interface", self.interfaces.join(", "));
         line("code", self.machine_code.clone());
@@ -234,6 +265,8 @@ mod tests {
             source: "installed".to_owned(),
             installed: Some(InstalledLine { state: "enabled", at: "today".to_owned(), from: "/toy.wasm".to_owned() }),
             digest: "0123".to_owned(),
+            signed: "no".to_owned(),
+            publishers: Vec::new(),
             size: 212_345,
             interfaces: vec!["0.1.0".to_owned()],
             imports: vec!["relay:adapter/log@0.1.0".to_owned(), "wasi:\u{1b}[2J".to_owned()],
@@ -256,6 +289,7 @@ mod tests {
              source      installed from /toy.wasm at today\n\
              use         enabled\n\
              digest      0123\n\
+             signed      no\n\
              size        212 KB\n\
              interface   0.1.0\n\
              code        in the cache\n\

@@ -1,7 +1,6 @@
 //! `relay-mesh plugin install`: installs an adapter once the user has agreed to what it may do.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use adapters::installed::{Enablement, FoundVersion, Install};
 use adapters::{Consent, Grants, InstalledAdapters, InstalledError, Package, grants};
@@ -9,7 +8,9 @@ use mesh::ports::machine::Machine as _;
 
 use super::asking::{Question, Said, agree};
 use super::shapes::Placed;
-use super::{order, package};
+use super::source::{Network, Source};
+use super::trust::Unsigned;
+use super::{order, package, trust};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
@@ -18,25 +19,35 @@ use crate::render::Format;
 use crate::runs::permission;
 use crate::setup::shapes::GrantLine;
 
-/// Install an adapter from a file or a folder, after showing what it will be able to do
+/// Install an adapter from a file, the web or a registry, after showing what it will be able to do
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin install ./gemini-cli.wasm\n  \
-    relay-mesh plugin install ./target/adapter --yes --grant roots.config --grant environment.GEMINI_CLI\n\n\
+    relay-mesh plugin install oci://ghcr.io/acme/toad:1.0.0\n  \
+    relay-mesh plugin install github:acme/toad@v1.0.0\n  \
+    relay-mesh plugin install ./target/adapter --allow-unsigned --yes --grant roots.config\n\n\
     On a terminal you are asked what to grant; elsewhere name it on the command line, or the command exits with 4. An \
     agent cannot consent for its user: it is refused below a harness. Then the component is compiled, in a process with limits on time and memory, and loaded without any grant; if that fails, \
     it is not installed.")]
 pub(super) struct Args {
-    /// The component, or the folder that holds it
-    path: PathBuf,
+    /// A file or folder, `https://…`, `github:OWNER/REPO[/FILE][@TAG]`, or `oci://REGISTRY/NAME[:TAG][@sha256:…]`
+    source: String,
     #[command(flatten)]
     said: Said,
+    #[command(flatten)]
+    unsigned: Unsigned,
+    #[command(flatten)]
+    network: Network,
 }
 
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let all = installed_adapters(&open)?;
-    let package = open.adapters.beside_others(package::read(context, &args.path)?);
+    let source = Source::parse(&args.source)?;
+    if source.is_remote() {
+        permission::only_the_user(context, &open, "consent").await?;
+    }
+    let package = open.adapters.beside_others(source.get(context, &args.network).await?);
     let name = package.manifest.name.as_str();
     order::version(name, &package.manifest.version)?;
     // A damaged record is no reason to refuse: installing again repairs it.
@@ -51,10 +62,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         if installed.digest != package.digest {
             return Err(Failure {
                 what: format!("`{name}` is installed already, in version {}", installed.version),
-                hint: Some(format!(
-                    "put this one in its place by `relay-mesh plugin update {name} {}`",
-                    args.path.display()
-                )),
+                hint: Some(format!("put this one in its place by `relay-mesh plugin update {name} {source}`")),
                 exit: Exit::Refused,
                 source: None,
             }
@@ -66,13 +74,21 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         return Ok(Exit::Success);
     }
     let examined = package::examine(&open, &package)?;
+    let installed = before.as_ref().and_then(|record| record.installed.as_ref());
+    let publisher = trust::judge(all, &package, installed, &args.unsigned, None)?;
     let question = Question {
         adapter: name.to_owned(),
         asks: asked(&package),
         claims: open.adapters.built_in_claims(&package.manifest),
     };
     if context.printer.format() == Format::Text {
-        context.printer.data(&package::words(&open, &examined, &question, "it asks to be able to"))?;
+        context.printer.data(&package::words(
+            &open,
+            &examined,
+            &publisher.words(all),
+            &question,
+            "it asks to be able to",
+        ))?;
     }
     permission::only_the_user(context, &open, "consent").await?;
     let Some(consent) = agree(context, &question, &args.said)? else {
@@ -136,6 +152,7 @@ pub(super) fn placed(package: &Package, outcome: &'static str, before: Option<St
         version: manifest.version.clone(),
         before,
         digest: package.digest.to_string(),
+        publishers: package.signed().keys().to_vec(),
         grants: grant_lines(&manifest.name, &manifest.asks, consent),
     }
 }

@@ -4,16 +4,22 @@ mod asking;
 mod grant;
 mod inspect;
 mod install;
+mod keygen;
 mod list;
 mod new;
 mod order;
 mod package;
+mod push;
 mod record;
 mod remove;
+mod search;
 mod shapes;
+mod sign;
+mod source;
 mod stand;
 mod templates;
 mod test;
+mod trust;
 mod update;
 mod vendored;
 mod verify;
@@ -27,7 +33,7 @@ use crate::exit::Exit;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin list\n  \
-    relay-mesh plugin install ./gemini-cli.wasm\n  \
+    relay-mesh plugin install oci://ghcr.io/acme/toad\n  \
     relay-mesh plugin grant gemini-cli roots.config\n  \
     relay-mesh plugin remove gemini-cli")]
 pub(crate) struct Args {
@@ -39,7 +45,9 @@ pub(crate) struct Args {
 enum Verb {
     /// Show every adapter: where it comes from, what it may do, whether it works
     List(list::Args),
-    /// Install an adapter from a file or a folder, after showing what it will be able to do
+    /// Look for adapters of others in a list
+    Search(search::Args),
+    /// Install an adapter from a file, the web or a registry, after showing what it will be able to do
     Install(install::Args),
     /// Replace an installed adapter with another version
     Update(update::Args),
@@ -61,6 +69,12 @@ enum Verb {
     Test(test::Args),
     /// Write a repository for a new adapter, which builds, tests and installs at once
     New(new::Args),
+    /// Make a key to sign adapters with
+    Keygen(keygen::Args),
+    /// Sign an adapter, so that its users know that it is from you
+    Sign(sign::Args),
+    /// Publish an adapter in an OCI registry
+    Push(push::Args),
     /// Make fixtures of the calls that a harness makes of its hooks, until it is stopped
     Record(record::Args),
 }
@@ -80,6 +94,10 @@ impl CommandSpec for Args {
             Verb::Verify(args) => verify::run(args, context).await,
             Verb::Test(args) => test::run(args, context).await,
             Verb::New(args) => new::run(args, context),
+            Verb::Search(args) => search::run(args, context).await,
+            Verb::Keygen(args) => keygen::run(&args, context),
+            Verb::Sign(args) => sign::run(args, context).await,
+            Verb::Push(args) => push::run(args, context).await,
             Verb::Record(args) => record::run(args, context).await,
         }
     }

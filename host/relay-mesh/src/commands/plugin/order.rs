@@ -16,6 +16,11 @@ pub(super) fn version(adapter: &str, text: &str) -> Result<Version, CommandError
     })
 }
 
+/// Whether a tag of a registry is a version.
+pub(super) fn is_version(tag: &str) -> bool {
+    Version::parse(tag.strip_prefix('v').unwrap_or(tag)).is_ok()
+}
+
 /// How a version compares with the installed one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VersionChange {

@@ -16,28 +16,27 @@ use crate::render::printable_line;
 
 /// Reads a package from a file or a folder.
 pub(super) fn read(context: &Context, path: &Path) -> Result<Package, CommandError> {
-    Package::open(&context.workdir.join(path)).map_err(|error| {
-        let exit = match &error {
-            PackageError::Missing => Exit::NotFound,
-            PackageError::Io { .. }
-            | PackageError::TooLarge { .. }
-            | PackageError::NotWasm
-            | PackageError::CoreModule
-            | PackageError::Excess(_)
-            | PackageError::NoManifest(_)
-            | PackageError::LongManifest { .. }
-            | PackageError::NotText
-            | PackageError::Manifest(_)
-            | PackageError::Empty
-            | PackageError::Several(_) => Exit::Failure,
-        };
-        CommandError::caused_by(
-            &format!("`{}` is no adapter", path.display()),
-            Some(error.hint().to_owned()),
-            exit,
-            error,
-        )
-    })
+    Package::open(&context.workdir.join(path)).map_err(|error| unreadable(&path.display().to_string(), error))
+}
+
+/// The error of what is no package.
+pub(super) fn unreadable(from: &str, error: PackageError) -> CommandError {
+    let exit = match &error {
+        PackageError::Missing => Exit::NotFound,
+        PackageError::Io { .. }
+        | PackageError::TooLarge { .. }
+        | PackageError::NotWasm
+        | PackageError::CoreModule
+        | PackageError::Excess(_)
+        | PackageError::NoManifest(_)
+        | PackageError::LongManifest { .. }
+        | PackageError::NotText
+        | PackageError::Manifest(_)
+        | PackageError::TwoManifests
+        | PackageError::Empty
+        | PackageError::Several(_) => Exit::Failure,
+    };
+    CommandError::caused_by(&format!("`{from}` is no adapter"), Some(error.hint().to_owned()), exit, error)
 }
 
 /// What a package is, unless there is an objection to it. Nothing of it is compiled or run.
@@ -52,22 +51,28 @@ pub(super) fn examine(open: &Open, package: &Package) -> Result<Examination, Com
             objection,
         ));
     }
-    open.adapters.examine(package).map_err(|error| unusable(&package.file, error))
+    open.adapters.examine(package).map_err(|error| unusable(&package.from, error))
 }
 
 /// Loads the component without any grant and asks it who it is. One that cannot be loaded is not installed.
 pub(super) async fn try_out(open: &Open, package: &Package) -> Result<(), CommandError> {
-    open.adapters.try_out(package).await.map_err(|error| unusable(&package.file, error))
+    open.adapters.try_out(package).await.map_err(|error| unusable(&package.from, error))
 }
 
 /// The error for a component that cannot be loaded.
-pub(super) fn unusable(file: &Path, error: HarnessError) -> CommandError {
+pub(super) fn unusable(from: &str, error: HarnessError) -> CommandError {
     let hint = "tell its author; RELAY_LOG=debug says more";
-    CommandError::caused_by(&format!("`{}` is no adapter", file.display()), Some(hint.to_owned()), Exit::Failure, error)
+    CommandError::caused_by(&format!("`{from}` is no adapter"), Some(hint.to_owned()), Exit::Failure, error)
 }
 
 /// Says what the adapter is and what it would be able to do.
-pub(super) fn words(open: &Open, examined: &Examination, question: &Question, heading: &str) -> String {
+pub(super) fn words(
+    open: &Open,
+    examined: &Examination,
+    publisher: &[String],
+    question: &Question,
+    heading: &str,
+) -> String {
     let manifest = &examined.manifest;
     // Quoted, as everything that its author wrote: none of it can pass for our own words.
     let mut lines = vec![format!(
@@ -78,6 +83,7 @@ pub(super) fn words(open: &Open, examined: &Examination, question: &Question, he
         size(examined.size),
         &examined.digest.to_string()[..16]
     )];
+    lines.extend_from_slice(publisher);
     let matched = &manifest.matches;
     let named = |what: &str, names: &[String]| match names {
         [] => None,

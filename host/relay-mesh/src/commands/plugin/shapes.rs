@@ -1,5 +1,6 @@
 //! The JSON that the plugin commands print. Field names are frozen once released.
 
+use adapters::PublisherKey;
 use serde::Serialize;
 
 use crate::render::Show;
@@ -17,6 +18,8 @@ pub(super) struct Placed {
     pub(super) before: Option<String>,
     /// Digest of component and manifest.
     pub(super) digest: String,
+    /// The keys that signed it; none if it is not signed.
+    pub(super) publishers: Vec<PublisherKey>,
     /// Its requests, and whether each is granted.
     pub(super) grants: Vec<GrantLine>,
 }

@@ -1,15 +1,16 @@
 //! `relay-mesh plugin update`: replaces an installed adapter with another version. Unchanged requests keep their
 //! grants; the user is asked about new or wider ones.
 
-use std::path::PathBuf;
-
+use ::fetch::oci::Reference;
 use adapters::installed::FoundVersion;
-use adapters::{Consent, Package};
+use adapters::{Consent, Package, PublisherKey};
 
 use super::asking::{Question, Said, agree};
 use super::install::{asked, installed_adapters, installed_error, placed, put, tell_what_is_missing, with_state};
 use super::order::{self, VersionChange};
-use super::package;
+use super::source::{Network, Source};
+use super::trust::Unsigned;
+use super::{package, trust};
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
@@ -20,16 +21,26 @@ use crate::runs::permission;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin update gemini-cli ./gemini-cli.wasm\n  \
-    relay-mesh plugin update gemini-cli ./gemini-cli.wasm --yes --grant programs.version\n\n\
+    relay-mesh plugin update toad\n  \
+    relay-mesh plugin update toad oci://ghcr.io/acme/toad:2.0.0 --yes --grant programs.version\n\n\
+    Without a source it is asked where it came from: a registry for its newest version, an address for what is there \
+    now. One that was signed is updated only by what the same key signed. \
     Requests that did not change keep their grants, and what you denied stays denied. You are asked about new or \
     wider requests: another path, more access, another address, other words of a command.")]
 pub(super) struct Args {
     /// Which adapter, as `relay-mesh plugin list` names it
     name: String,
-    /// The component, or the folder that holds it
-    path: PathBuf,
+    /// As for `install` [default: where the installed version came from]
+    source: Option<String>,
     #[command(flatten)]
     said: Said,
+    #[command(flatten)]
+    unsigned: Unsigned,
+    /// Trust this key of its publisher in the place of the old one
+    #[arg(long, value_name = "KEY")]
+    new_key: Option<PublisherKey>,
+    #[command(flatten)]
+    network: Network,
     /// Allow a version that is earlier than the installed one
     #[arg(long)]
     allow_downgrade: bool,
@@ -41,13 +52,20 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let record = installed_adapters(&open)?.record(name).map_err(installed_error)?;
     let Some((record, installed)) = record.as_ref().and_then(|record| Some((record, record.installed.as_ref()?)))
     else {
-        return Err(absent(name, &args.path));
+        return Err(absent(name, args.source.as_deref().unwrap_or("SOURCE")));
     };
-    let package = open.adapters.beside_others(package::read(context, &args.path)?);
+    let source = match &args.source {
+        Some(text) => Source::parse(text)?,
+        None => newest(Source::parse(&installed.from)?),
+    };
+    if source.is_remote() {
+        permission::only_the_user(context, &open, "consent").await?;
+    }
+    let package = open.adapters.beside_others(source.get(context, &args.network).await?);
     if package.manifest.name != name {
         return Err(CommandError::usage(
-            &format!("`{}` is the adapter `{}` and not `{name}`", args.path.display(), package.manifest.name),
-            &format!("install it beside the other: `relay-mesh plugin install {}`", args.path.display()),
+            &format!("`{source}` is the adapter `{}` and not `{name}`", package.manifest.name),
+            &format!("install it beside the other: `relay-mesh plugin install {source}`"),
         ));
     }
     let next = order::version(name, &package.manifest.version)?;
@@ -68,10 +86,12 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         return Ok(Exit::Success);
     }
     let examined = package::examine(&open, &package)?;
+    let all = installed_adapters(&open)?;
+    let publisher = trust::judge(all, &package, Some(installed), &args.unsigned, args.new_key)?;
     let carried = carry(&open.adapters, name, &given, &package);
     if context.printer.format() == Format::Text {
         let heading = "it asks to be able to, beyond what it asked before";
-        context.printer.data(&package::words(&open, &examined, &carried.question, heading))?;
+        context.printer.data(&package::words(&open, &examined, &publisher.words(all), &carried.question, heading))?;
     }
     permission::only_the_user(context, &open, "consent").await?;
     let consent = if carried.question.asks.is_empty() && carried.question.claims.is_empty() {
@@ -97,10 +117,20 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     Ok(Exit::Success)
 }
 
-fn absent(name: &str, path: &std::path::Path) -> CommandError {
+/// A registry is asked for its newest version, whichever was installed before.
+fn newest(source: Source) -> Source {
+    match source {
+        Source::Registry(reference) if reference.tag.as_deref().is_some_and(order::is_version) => {
+            Source::Registry(Reference { tag: None, digest: None, ..reference })
+        }
+        source @ (Source::Registry(_) | Source::File(_) | Source::Web { .. }) => source,
+    }
+}
+
+fn absent(name: &str, source: &str) -> CommandError {
     CommandError::from(Failure {
         what: format!("no adapter is installed by the name `{name}`"),
-        hint: Some(format!("install it: `relay-mesh plugin install {}`", path.display())),
+        hint: Some(format!("install it: `relay-mesh plugin install {source}`")),
         exit: Exit::NotFound,
         source: None,
     })

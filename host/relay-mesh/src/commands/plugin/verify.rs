@@ -51,13 +51,23 @@ async fn look(open: &Open, name: &str) -> Result<Vec<Finding>, CommandError> {
         }
         Ok(Audit::Unknown) => return Err(errors::adapters::unknown(name, open.adapters.as_ref())),
         Ok(Audit::Looked { kept, compilation, version }) => {
-            vec![
-                fine(format!("version {version} is what was installed, and it was loaded")),
-                of_cache(kept, compilation),
-            ]
+            let mut findings = vec![fine(format!("version {version} is what was installed, and it was loaded"))];
+            findings.extend(of_publisher(open, name)?);
+            findings.push(of_cache(kept, compilation));
+            findings
         }
         Err(error) => vec![of_failure(name, &error)],
     })
+}
+
+/// Who signed it. Its files are those of the digest that was consented to, so nothing is proven again.
+fn of_publisher(open: &Open, name: &str) -> Result<Option<Finding>, CommandError> {
+    let record = installed_adapters(open)?.record(name).map_err(installed_error)?;
+    let installed = record.as_ref().and_then(|record| record.installed.as_ref());
+    Ok(installed.map(|installed| match installed.publishers.as_slice() {
+        [] => fine("it is not signed, as you allowed".to_owned()),
+        keys => fine(format!("signed by {}", keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "))),
+    }))
 }
 
 fn of_cache(kept: CacheCondition, compilation: Compilation) -> Finding {
