@@ -103,6 +103,16 @@ impl Printer {
         self.bytes(text.as_bytes())
     }
 
+    /// Prints sentences to standard output, on a terminal broken between words.
+    pub(crate) fn sentences(&self, text: &str) -> Result<(), CommandError> {
+        match &self.screen {
+            Some(screen) => {
+                self.data(&text.lines().flat_map(|line| screen.broken(line)).collect::<Vec<_>>().join("\n"))
+            }
+            None => self.data(text),
+        }
+    }
+
     /// Writes bytes to standard output as they are, and flushes them.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), CommandError> {
         let mut out = io::stdout().lock();

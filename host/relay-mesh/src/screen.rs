@@ -3,7 +3,7 @@
 
 use std::io::{self, IsTerminal};
 
-use ui::cut;
+use ui::{cut, wrapped};
 use unicode_width::UnicodeWidthStr;
 
 use crate::environment::Environment;
@@ -165,6 +165,24 @@ pub(crate) fn colour_of_state(state: &str) -> Option<&'static str> {
     }
 }
 
+impl Screen {
+    /// A line of sentences, broken between words. What follows stands below the beginning of its text: in
+    /// `  NAME  WORDS` below the words.
+    pub(crate) fn broken(&self, line: &str) -> Vec<String> {
+        let first = wrapped(line, self.columns).into_iter().next().unwrap_or_default();
+        let rest = line.get(first.len()..).unwrap_or_default().trim_start();
+        if rest.is_empty() {
+            return vec![line.to_owned()];
+        }
+        let (margin, text) = line.split_at(line.len() - line.trim_start().len());
+        let gap = text.find("  ").filter(|_| !margin.is_empty());
+        let below = gap.map(|gap| margin.len() + text.len() - text[gap..].trim_start().len());
+        let indent = below.filter(|below| *below <= self.columns / 2).unwrap_or(margin.len() + 2);
+        let rest = wrapped(rest, self.columns.saturating_sub(indent));
+        [first].into_iter().chain(rest.into_iter().map(|part| format!("{:indent$}{part}", ""))).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,5 +247,19 @@ mod tests {
         let plain =
             ["32", "1;35", "2", "0"].iter().fold(coloured, |text, code| text.replace(&format!("\u{1b}[{code}m"), ""));
         assert_eq!(plain, shown(80));
+    }
+
+    #[test]
+    fn sentences_are_broken_between_words_and_stand_below_their_beginning() {
+        let broken =
+            |line: &str, columns: usize| Screen { columns, is_coloured: false, redraws: true }.broken(line).join("\n");
+        assert_eq!(broken("a short one", 20), "a short one");
+        assert_eq!(broken("signed by a key that nobody has seen", 20), "signed by a key that\n  nobody has seen");
+        assert_eq!(
+            broken("  name  what it is allowed to do", 20),
+            "  name  what it is\n        allowed to\n        do"
+        );
+        assert_eq!(broken("  a-very-long-name  what it does here", 24), "  a-very-long-name  what\n    it does here");
+        assert_eq!(broken("x", usize::MAX), "x");
     }
 }

@@ -19,4 +19,4 @@ pub use keys::presses;
 pub use palette::Palette;
 pub use show::{NewsSender, View};
 pub use terminal::restore;
-pub use text::cut;
+pub use text::{cut, wrapped};

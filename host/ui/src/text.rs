@@ -35,7 +35,7 @@ pub(crate) fn fitted(text: &str, columns: usize) -> String {
 }
 
 /// A line broken so that no part takes more columns, between words where that is possible.
-pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let (mut lines, mut line, mut width) = (Vec::new(), String::new(), 0);
     for word in text.split_inclusive(' ') {

@@ -82,7 +82,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         claims: open.adapters.built_in_claims(&package.manifest),
     };
     if context.printer.format() == Format::Text {
-        context.printer.data(&package::words(
+        context.printer.sentences(&package::words(
             &open,
             &examined,
             &publisher.words(all),

@@ -91,7 +91,13 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let carried = carry(&open.adapters, name, &given, &package);
     if context.printer.format() == Format::Text {
         let heading = "it asks to be able to, beyond what it asked before";
-        context.printer.data(&package::words(&open, &examined, &publisher.words(all), &carried.question, heading))?;
+        context.printer.sentences(&package::words(
+            &open,
+            &examined,
+            &publisher.words(all),
+            &carried.question,
+            heading,
+        ))?;
     }
     permission::only_the_user(context, &open, "consent").await?;
     let consent = if carried.question.asks.is_empty() && carried.question.claims.is_empty() {
