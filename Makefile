@@ -10,9 +10,10 @@ BUILT := $(or $(CARGO_TARGET_DIR),target)
 MUSL := $(shell uname -m)-unknown-linux-musl
 export CC_$(subst -,_,$(MUSL)) := cc
 CARGO_FOLDER := $(or $(CARGO_HOME),$(HOME)/.cargo)
-export CFLAGS_$(subst -,_,$(MUSL)) := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1 \
+C_OF_RELEASE := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1 \
     -ffile-prefix-map=$(CURDIR)=/relay-mesh -ffile-prefix-map=$(CARGO_FOLDER)=/cargo \
     -Wno-builtin-macro-redefined -D__DATE__="" -D__TIME__=""
+export CFLAGS_$(subst -,_,$(MUSL)) := $(C_OF_RELEASE)
 # No folder of this machine and, above, no time is in it, so that its bytes are the same wherever it is built
 # (packaging/reproduce).
 NO_FOLDERS := --config 'target.$(MUSL).rustflags=["--remap-path-prefix=$(CURDIR)=/relay-mesh","--remap-path-prefix=$(CARGO_FOLDER)=/cargo"]'
@@ -23,7 +24,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test seen_tables --run-ignored only
 
-.PHONY: run release release-Linux test build-tests clients run-faults lint check-macos bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools demo-recording pictures dist setup toolchain fresh-machine
+.PHONY: run release release-Linux test build-tests clients run-faults lint check-arm check-macos bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools demo-recording pictures dist setup toolchain fresh-machine
 
 # Starts the server on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -84,6 +85,11 @@ lint: setup
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 	cargo deny --locked check bans licenses sources
 	typos
+
+# Builds it for Linux on ARM64, on x86-64, and uses it by qemu. From nothing it takes some eight minutes.
+check-arm: export CFLAGS_aarch64_unknown_linux_musl := $(C_OF_RELEASE)
+check-arm:
+	packaging/check-arm
 
 # That all of it compiles for macOS: nothing is linked, and nothing runs. From nothing it takes a quarter of an hour.
 check-macos:
