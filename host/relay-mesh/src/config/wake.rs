@@ -31,7 +31,7 @@ pub(crate) enum Method {
     Gateway,
     /// The Unix socket of `wake.socket`
     Socket,
-    /// The file that a systemd path unit or another watcher looks at
+    /// The file that systemd, launchd or another watcher looks at
     File,
 }
 

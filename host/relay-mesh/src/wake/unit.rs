@@ -1,5 +1,8 @@
-//! The user's systemd units that run a program whenever the trigger file is written, and the journal by which
-//! uninstalling restores every byte.
+//! The files by which systemd, or launchd on macOS, runs a program of the user whenever the trigger file is written, and
+//! the journal by which uninstalling restores every byte.
+
+mod launchd;
+mod systemd;
 
 use std::fs;
 use std::io;
@@ -9,27 +12,32 @@ use mesh::ports::harness::{Edit, Plan};
 use serde::{Deserialize, Serialize};
 use store::Durability;
 
+use self::systemd::{PATH_UNIT, SERVICE_UNIT};
 use crate::atomic_write;
 use crate::context::Context;
+use crate::environment::Environment;
 
-/// The unit that watches the trigger file.
-pub(crate) const PATH_UNIT: &str = "relay-mesh-wake.path";
-/// The unit that runs the program.
-const SERVICE_UNIT: &str = "relay-mesh-wake.service";
-/// The plan's name for the folder of the units.
-const ROOT: &str = "systemd";
+/// What runs the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Manager {
+    /// systemd, with the folder of the user's units.
+    Systemd(PathBuf),
+    /// launchd, with `~/Library` and the user's number.
+    Launchd { library: PathBuf, user: u32 },
+}
 
 /// What was installed; stored in the data folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Journal {
     /// Each file with its content.
     files: Vec<(String, String)>,
-    /// The folders created for the units, innermost first.
+    /// The folders created for them, innermost first.
     folders: Vec<PathBuf>,
 }
 
 pub(crate) struct Units {
-    /// The folder of the user's units.
+    manager: Manager,
+    /// The folder of the files.
     folder: PathBuf,
     /// The file that stores a [`Journal`].
     journal: PathBuf,
@@ -48,33 +56,142 @@ pub(crate) enum UnitError {
     Changed(PathBuf),
     #[error("`{}` is not as `wake install` left it", .0.display())]
     NotOurs(PathBuf),
+    #[error("launchd's files cannot hold the character {0:?}")]
+    Unwritable(char),
 }
 
-/// The unit that watches the trigger file, if `wake install` has written it.
+/// What watches the trigger file, if `wake install` has set it up.
 pub(crate) fn watcher(context: &Context) -> Option<&'static str> {
-    let configuration = context.environment.xdg("XDG_CONFIG_HOME", ".config")?;
-    Units::of(&configuration, &context.settings.dir.value).are_written().then_some(PATH_UNIT)
+    let manager = Manager::of_this_system(&context.environment)?;
+    Units::of(manager, &context.settings.dir.value).watcher()
+}
+
+impl Manager {
+    /// What this system has. `None` without a home folder.
+    pub(crate) fn of_this_system(environment: &Environment) -> Option<Manager> {
+        if cfg!(target_os = "macos") {
+            let library = environment.home()?.join("Library");
+            Some(Manager::Launchd { library, user: rustix::process::getuid().as_raw() })
+        } else {
+            let configuration = environment.xdg("XDG_CONFIG_HOME", ".config")?;
+            Some(Manager::Systemd(configuration.join("systemd/user")))
+        }
+    }
+
+    /// Its name, and the command that steers it.
+    pub(crate) fn names(&self) -> (&'static str, &'static str) {
+        match self {
+            Manager::Systemd(_) => ("systemd", "systemctl"),
+            Manager::Launchd { .. } => ("launchd", "launchctl"),
+        }
+    }
+
+    /// What it calls the thing that watches the trigger file.
+    fn watcher(&self) -> &'static str {
+        match self {
+            Manager::Systemd(_) => PATH_UNIT,
+            Manager::Launchd { .. } => launchd::LABEL,
+        }
+    }
+
+    fn folder(&self) -> PathBuf {
+        match self {
+            Manager::Systemd(folder) => folder.clone(),
+            Manager::Launchd { library, .. } => library.join("LaunchAgents"),
+        }
+    }
+
+    /// The file that makes it watch.
+    fn watching_file(&self) -> &'static str {
+        match self {
+            Manager::Systemd(_) => PATH_UNIT,
+            Manager::Launchd { .. } => launchd::FILE,
+        }
+    }
+
+    /// The files that have it run `program` when the trigger file is written.
+    fn files(&self, trigger: &Path, program: &[String]) -> Result<Vec<(&'static str, String)>, UnitError> {
+        match self {
+            Manager::Systemd(_) => Ok(vec![
+                (PATH_UNIT, systemd::path_unit(trigger)),
+                (SERVICE_UNIT, systemd::service_unit(trigger, program)),
+            ]),
+            Manager::Launchd { library, .. } => {
+                let text = launchd::agent(trigger, program, &launchd_log(library)).map_err(UnitError::Unwritable)?;
+                Ok(vec![(launchd::FILE, text)])
+            }
+        }
+    }
+
+    /// The commands by which it takes up what was written, over what it has already if there was something.
+    fn take_up(&self, had_one: bool) -> Vec<String> {
+        match self {
+            Manager::Systemd(_) => {
+                vec!["systemctl --user daemon-reload".to_owned(), format!("systemctl --user enable --now {PATH_UNIT}")]
+            }
+            Manager::Launchd { user, .. } => {
+                let path = shell_word(&self.folder().join(launchd::FILE));
+                let load = format!("launchctl bootstrap gui/{user} {path}");
+                had_one.then(|| unload(*user)).into_iter().chain([load]).collect()
+            }
+        }
+    }
+
+    /// The command to run before the files are removed.
+    pub(crate) fn stop(&self) -> String {
+        match self {
+            Manager::Systemd(_) => format!("systemctl --user disable --now {PATH_UNIT}"),
+            Manager::Launchd { user, .. } => unload(*user),
+        }
+    }
+
+    /// The commands to run after the files were removed.
+    fn clean_up(&self) -> Vec<String> {
+        match self {
+            Manager::Systemd(_) => vec!["systemctl --user daemon-reload".to_owned()],
+            Manager::Launchd { library, .. } => vec![format!("rm -f {}", shell_word(&launchd_log(library)))],
+        }
+    }
+}
+
+fn launchd_log(library: &Path) -> PathBuf {
+    library.join("Logs").join(launchd::LOG)
+}
+
+/// It needs no file: launchd knows what it has loaded by its label.
+fn unload(user: u32) -> String {
+    format!("launchctl bootout gui/{user}/{}", launchd::LABEL)
+}
+
+/// A path as a shell takes it.
+pub(crate) fn shell_word(path: &Path) -> String {
+    let text = path.display().to_string();
+    shlex::try_quote(&text).map(std::borrow::Cow::into_owned).unwrap_or(text)
 }
 
 impl Units {
-    /// The units of the user with this configuration folder.
-    pub(crate) fn of(configuration: &Path, data: &Path) -> Units {
-        Units { folder: configuration.join("systemd/user"), journal: data.join("wake/units.json") }
+    /// The files of this user, with the journal in this data folder.
+    pub(crate) fn of(manager: Manager, data: &Path) -> Units {
+        Units { folder: manager.folder(), manager, journal: data.join("wake/units.json") }
     }
 
-    pub(crate) fn are_written(&self) -> bool {
-        self.folder.join(PATH_UNIT).is_file()
+    fn watcher(&self) -> Option<&'static str> {
+        self.folder.join(self.manager.watching_file()).is_file().then(|| self.manager.watcher())
+    }
+
+    pub(crate) fn manager(&self) -> &Manager {
+        &self.manager
     }
 
     pub(crate) fn path_of(&self, edit: &Edit) -> PathBuf {
         self.folder.join(&edit.path)
     }
 
-    /// The plan to install units that run `program` when the trigger file is written.
+    /// The plan to have `program` run when the trigger file is written.
     pub(crate) fn install(&self, trigger: &Path, program: &[String]) -> Result<Plan, UnitError> {
         let journal = self.installed()?;
         let mut edits = Vec::new();
-        for (name, after) in [(PATH_UNIT, path_unit(trigger)), (SERVICE_UNIT, service_unit(trigger, program))] {
+        for (name, after) in self.manager.files(trigger, program)? {
             let before = self.read(name)?;
             let is_ours = before.is_none()
                 || journal.files.iter().any(|(file, text)| file == name && before.as_ref() == Some(text));
@@ -84,27 +201,26 @@ impl Units {
             if !is_ours {
                 return Err(UnitError::NotOurs(self.folder.join(name)));
             }
-            edits.push(edit(name, before, Some(after)));
+            edits.push(self.edit(name, before, Some(after)));
         }
-        let next_steps =
-            vec!["systemctl --user daemon-reload".to_owned(), format!("systemctl --user enable --now {PATH_UNIT}")];
-        Ok(Plan { edits, next_steps })
+        let had_one = edits.iter().any(|edit| edit.before.is_some());
+        Ok(Plan { edits, next_steps: self.manager.take_up(had_one) })
     }
 
-    /// The plan to remove the units. Fails if a unit was changed since: it belongs to whoever changed it.
+    /// The plan to remove the files. Fails if one was changed since: it belongs to whoever changed it.
     pub(crate) fn removal(&self) -> Result<Plan, UnitError> {
         let mut edits = Vec::new();
         for (name, text) in self.installed()?.files {
             match self.read(&name)? {
                 None => {}
-                Some(found) if found == text => edits.push(edit(&name, Some(found), None)),
+                Some(found) if found == text => edits.push(self.edit(&name, Some(found), None)),
                 Some(_) => return Err(UnitError::NotOurs(self.folder.join(name))),
             }
         }
-        Ok(Plan { edits, next_steps: vec!["systemctl --user daemon-reload".to_owned()] })
+        Ok(Plan { edits, next_steps: self.manager.clean_up() })
     }
 
-    /// Writes the units. The journal is written first, so that they can be removed whatever happens.
+    /// Writes the files. The journal is written first, so that they can be removed whatever happens.
     pub(crate) fn write(&self, plan: &Plan) -> Result<(), UnitError> {
         self.unchanged(plan)?;
         let old = self.installed()?;
@@ -125,7 +241,7 @@ impl Units {
         Ok(())
     }
 
-    /// Removes the units, and the folders created for them if empty.
+    /// Removes the files, and the folders created for them if empty.
     pub(crate) fn remove(&self, plan: &Plan) -> Result<(), UnitError> {
         self.unchanged(plan)?;
         for edit in &plan.edits {
@@ -144,6 +260,11 @@ impl Units {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(source) => Err(UnitError::File { doing: "remove", path: self.journal.clone(), source }),
         }
+    }
+
+    fn edit(&self, name: &str, before: Option<String>, after: Option<String>) -> Edit {
+        let (root, _) = self.manager.names();
+        Edit { root: root.to_owned(), path: name.to_owned(), before, after, executable: false }
     }
 
     /// Checks that every file still has the content that the user was shown.
@@ -183,46 +304,8 @@ impl Units {
     }
 }
 
-fn edit(name: &str, before: Option<String>, after: Option<String>) -> Edit {
-    Edit { root: ROOT.to_owned(), path: name.to_owned(), before, after, executable: false }
-}
-
 fn file(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> UnitError {
     move |source| UnitError::File { doing, path: path.to_owned(), source }
-}
-
-fn path_unit(trigger: &Path) -> String {
-    let trigger = trigger.display().to_string().replace('%', "%%");
-    format!(
-        "[Unit]\nDescription=relay-mesh: somebody is to be woken\n\n[Path]\nPathChanged={trigger}\n\
-         Unit={SERVICE_UNIT}\n\n[Install]\nWantedBy=default.target\n"
-    )
-}
-
-fn service_unit(trigger: &Path, program: &[String]) -> String {
-    let words: Vec<String> = program.iter().map(|word| quoted(&word.replace('$', "$$"))).collect();
-    let variable = quoted(&format!("RELAY_WAKE_FILE={}", trigger.display()));
-    format!(
-        "[Unit]\nDescription=relay-mesh: wake whoever listens\n\n[Service]\nType=oneshot\nEnvironment={variable}\n\
-         ExecStart={}\n",
-        words.join(" ")
-    )
-}
-
-/// Quotes a word for systemd.
-fn quoted(word: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in word.chars() {
-        match character {
-            '"' | '\\' => quoted.extend(['\\', character]),
-            '%' => quoted.push_str("%%"),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            other => quoted.push(other),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]
@@ -230,25 +313,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_stays_what_it_is_whatever_systemd_reads_into_signs() {
-        let program = ["/opt/my agent/wake", "100%", "$HOME", "a\"b\\c", "two\nlines"].map(str::to_owned);
-        let unit = service_unit(Path::new("/d/50%/trigger"), &program);
-        assert!(
-            unit.ends_with(
-                "Environment=\"RELAY_WAKE_FILE=/d/50%%/trigger\"\n\
-                 ExecStart=\"/opt/my agent/wake\" \"100%%\" \"$$HOME\" \"a\\\"b\\\\c\" \"two\\nlines\"\n"
-            ),
-            "{unit}"
-        );
-        assert!(path_unit(Path::new("/d/50%/trigger")).contains("PathChanged=/d/50%%/trigger\n"));
-    }
-
-    #[test]
     fn what_was_installed_is_taken_out_byte_for_byte_and_nothing_else_is() {
         let folder = tempfile::tempdir().expect("a folder");
         let configuration = folder.path().join("config");
         fs::create_dir(&configuration).expect("a folder");
-        let units = Units::of(&configuration, &folder.path().join("data"));
+        let units = Units::of(Manager::Systemd(configuration.join("systemd/user")), &folder.path().join("data"));
         let install =
             |word: &str| units.install(Path::new("/t"), &[word.to_owned()]).map_err(|error| error.to_string());
         units.write(&install("/bin/true").expect("a plan")).expect("written");
@@ -266,5 +335,39 @@ mod tests {
         units.remove(&units.removal().expect("a plan")).expect("removed");
         assert!(!configuration.join("systemd").exists() && configuration.exists(), "folders that were made go too");
         assert_eq!(units.removal().expect("a plan").edits, []);
+    }
+
+    /// macOS as far as it can be had here: the files are written, and launchd is not there to read them.
+    #[test]
+    fn a_launch_agent_comes_and_goes_with_the_commands_that_load_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let library = folder.path().join("R&D <home>/Library");
+        fs::create_dir_all(&library).expect("a folder");
+        let manager = Manager::Launchd { library: library.clone(), user: 501 };
+        let units = Units::of(manager, &folder.path().join("data"));
+        let install = |word: &str| units.install(Path::new("/t"), &[word.to_owned()]);
+        let file = library.join("LaunchAgents/relay-mesh.wake.plist");
+        let load = format!("launchctl bootstrap gui/501 '{}'", file.display());
+        let first = install("/opt/R&D <1>").expect("a plan");
+        assert_eq!(first.next_steps, [load.as_str()]);
+        assert_eq!(units.watcher(), None);
+        units.write(&first).expect("written");
+        assert_eq!(units.watcher(), Some("relay-mesh.wake"));
+        assert!(fs::read_to_string(&file).expect("a file").contains("<string>/opt/R&amp;D &lt;1&gt;</string>"));
+        assert_eq!(install("/opt/R&D <1>").expect("a plan").edits, []);
+        let unload = "launchctl bootout gui/501/relay-mesh.wake";
+        let other = install("/bin/false").expect("a plan");
+        assert_eq!(other.next_steps, [unload, &load], "launchd keeps what it has loaded until it is told");
+        units.write(&other).expect("written");
+        assert_eq!(units.manager().stop(), unload);
+        let removal = units.removal().expect("a plan");
+        assert_eq!(removal.next_steps, [format!("rm -f '{}/Logs/relay-mesh.wake.log'", library.display())]);
+        units.remove(&removal).expect("removed");
+        assert!(!library.join("LaunchAgents").exists() && library.exists());
+        let refused = install("/bin/\u{1b}").map_err(|error| error.to_string());
+        assert_eq!(
+            refused.map(|plan| plan.edits),
+            Err("launchd's files cannot hold the character '\\u{1b}'".to_owned())
+        );
     }
 }

@@ -40,7 +40,7 @@ pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> R
     }
     if wake::has_units(context) {
         let outcome = wake::take_units_out(context, confirmation).await;
-        work.ended(outcome, "the units of `relay-mesh wake install`");
+        work.ended(outcome, "the files of `relay-mesh wake install`");
     }
     if all.is_empty() {
         context.printer.say("No harness is set up by this data folder.");

@@ -25,7 +25,7 @@ use crate::setup::request::{Installation, Reach, setup};
     relay-mesh uninstall --all\n\n\
     A file that was not changed since the install is restored byte for byte; from any other file only our part is \
     removed. Without a terminal and without `--yes` nothing changes, and the command exits with 4.\n\n\
-    `--all` goes through every project and your own settings, takes out the guard of those projects and the units of \
+    `--all` goes through every project and your own settings, takes out the guard of those projects and the files of \
     `wake install`, and says what is left: your mail, your settings and the program.")]
 pub(crate) struct Args {
     /// Which harness, as `relay-mesh harnesses` lists them

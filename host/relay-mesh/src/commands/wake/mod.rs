@@ -26,11 +26,11 @@ use crate::wake::{Reaching, reach};
     relay-mesh wake --method gateway --method file\n\n\
     With --to, or with an agent's name alone, the text is sent as a message, over the routes of that agent's harness. If none takes it, and always \
     without --to, the methods of your settings follow, each for a while, until one works: a program (`wake.gateway`), \
-    a Unix socket (`wake.socket`), the file `wake/trigger`, which `relay-mesh wake install` has systemd watch. \
+    a Unix socket (`wake.socket`), the file `wake/trigger`, which `relay-mesh wake install` has systemd watch (on macOS launchd). \
     Exits with 1 if none worked."
 )]
 pub(crate) struct Args {
-    /// Install or remove units with which systemd runs a program of yours.
+    /// Install or remove the files by which systemd or launchd runs a program of yours.
     #[command(subcommand)]
     verb: Option<Verb>,
     /// What to say; `-` takes the text from standard input
@@ -49,18 +49,18 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Have systemd run a program whenever the trigger file is written
+    /// Have systemd (on macOS launchd) run a program whenever the trigger file is written
     Install(units::InstallArgs),
     /// Remove what `wake install` wrote
     Uninstall(units::UninstallArgs),
 }
 
-/// Whether `relay-mesh wake install` has written its units.
+/// Whether `relay-mesh wake install` has written its files.
 pub(crate) fn has_units(context: &Context) -> bool {
     unit::watcher(context).is_some()
 }
 
-/// Removes those units.
+/// Removes those files.
 pub(crate) async fn take_units_out(context: &Context, confirmation: Confirmation) -> Result<Exit, CommandError> {
     units::take_out(context, confirmation).await
 }

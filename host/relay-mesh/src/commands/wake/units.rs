@@ -1,6 +1,7 @@
-//! `relay-mesh wake install` and `uninstall`: a systemd unit that runs a program when the trigger file is written.
+//! `relay-mesh wake install` and `uninstall`: systemd, or launchd on macOS, runs a program when the trigger file is
+//! written.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use mesh::ports::harness::Scope;
 
@@ -10,17 +11,18 @@ use crate::exit::Exit;
 use crate::setup::agreement::Confirmation;
 use crate::setup::carry::{Performed, PlanContext, carry_out, shown_path};
 use crate::wake::WakeSettings;
-use crate::wake::unit::{PATH_UNIT, UnitError, Units};
+use crate::wake::unit::{Manager, UnitError, Units, shell_word};
 
-/// Have systemd run a program whenever the trigger file is written
+/// Have systemd (on macOS launchd) run a program whenever the trigger file is written
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh wake install --dry-run -- notify-send 'an agent calls'\n  \
     relay-mesh wake install --yes -- openclaw system event --mode now --text 'relay-mesh: mail waits'\n\n\
     The program finds the path of the file in $RELAY_WAKE_FILE. Two units are written for you alone, below \
-    ~/.config/systemd/user; `relay-mesh wake uninstall` removes them.")]
+    ~/.config/systemd/user, or on macOS one launch agent in ~/Library/LaunchAgents; `relay-mesh wake uninstall` \
+    removes them.")]
 pub(super) struct InstallArgs {
-    /// Show the units and write none
+    /// Show the files and write none
     #[arg(long)]
     dry_run: bool,
     /// Write them without asking
@@ -55,17 +57,18 @@ pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Exit
         .into());
     };
     let program: Vec<String> = std::iter::once(found(name, context)?).chain(arguments.iter().cloned()).collect();
-    if found("systemctl", context).is_err() {
-        let note = "there is no `systemctl` on the PATH: without systemd, these units do not watch the file";
-        context.printer.warn(note);
-    }
     let units = units(context)?;
+    let (manager, command) = units.manager().names();
+    if found(command, context).is_err() {
+        let note = format!("there is no `{command}` on the PATH: without {manager}, nothing watches the file");
+        context.printer.warn(&note);
+    }
     let trigger = WakeSettings::of(&context.settings).file;
     let make = async || units.install(&trigger, &program).map_err(told);
     let about = about(
         Confirmation::from_flags(args.dry_run, args.yes),
-        "The units are there already.",
-        "The units are written",
+        "The files are there already.",
+        "The files are written",
     );
     let locate =
         |edit: &mesh::ports::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
@@ -80,9 +83,10 @@ pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> R
     let units = units(context)?;
     let make = async || units.removal().map_err(told);
     if confirmation != Confirmation::DryRun && !make().await?.edits.is_empty() {
-        context.printer.say(&format!("systemd drops them with `systemctl --user disable --now {PATH_UNIT}`."));
+        let (manager, _) = units.manager().names();
+        context.printer.say(&format!("{manager} drops them with `{}`.", units.manager().stop()));
     }
-    let about = about(confirmation, "No units are installed.", "The units are removed");
+    let about = about(confirmation, "No files are installed.", "The files are removed");
     let locate =
         |edit: &mesh::ports::harness::Edit| shown_path(&units.path_of(edit), context.environment.home().as_deref());
     carry_out(context, &about, make, locate, |plan| performed(units.remove(plan))).await
@@ -108,10 +112,10 @@ fn performed(outcome: Result<(), UnitError>) -> Result<Performed, CommandError> 
 }
 
 fn units(context: &Context) -> Result<Units, CommandError> {
-    match context.environment.xdg("XDG_CONFIG_HOME", ".config") {
-        Some(configuration) => Ok(Units::of(&configuration, &context.settings.dir.value)),
+    match Manager::of_this_system(&context.environment) {
+        Some(manager) => Ok(Units::of(manager, &context.settings.dir.value)),
         None => Err(Failure {
-            what: "there is no home folder for the units".to_owned(),
+            what: "there is no home folder for the files".to_owned(),
             hint: Some("set HOME or XDG_CONFIG_HOME".to_owned()),
             exit: Exit::Failure,
             source: None,
@@ -120,7 +124,7 @@ fn units(context: &Context) -> Result<Units, CommandError> {
     }
 }
 
-/// The absolute path of a program: systemd does not search this shell's PATH.
+/// The absolute path of a program: neither systemd nor launchd searches this shell's PATH.
 fn found(name: &str, context: &Context) -> Result<String, CommandError> {
     let is_program = |path: &PathBuf| {
         use std::os::unix::fs::PermissionsExt;
@@ -146,21 +150,20 @@ fn found(name: &str, context: &Context) -> Result<String, CommandError> {
 fn told(error: UnitError) -> CommandError {
     let (hint, exit) = match &error {
         UnitError::NotOurs(path) => {
-            (Some(format!("look at it, and move it away: `mv {0} {0}.mine`", shell(path))), Exit::Refused)
+            (Some(format!("look at it, and move it away: `mv {0} {0}.mine`", shell_word(path))), Exit::Refused)
         }
         UnitError::Changed(_) => {
             (Some("run the same command again: it looks at the file anew".to_owned()), Exit::Refused)
         }
+        UnitError::Unwritable(_) => {
+            (Some("give the program in other words, or let it be run by a script".to_owned()), Exit::Usage)
+        }
         UnitError::File { .. } => (None, Exit::Failure),
     };
     CommandError::from(Failure {
-        what: "the units were not changed".to_owned(),
+        what: "the files were not changed".to_owned(),
         hint,
         exit,
         source: Some(Box::new(error)),
     })
-}
-
-fn shell(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
