@@ -86,7 +86,7 @@ lint: setup
 	cargo deny --locked check bans licenses sources
 	typos
 
-# Builds it for Linux on ARM64, on x86-64, and uses it by qemu. From nothing it takes some eight minutes.
+# Builds it for Linux on ARM64, on x86-64, and uses it by qemu. From nothing it takes 8 to 15 minutes.
 check-arm: export CFLAGS_aarch64_unknown_linux_musl := $(C_OF_RELEASE)
 check-arm:
 	packaging/check-arm
