@@ -153,10 +153,7 @@ impl Package {
         }
         let mut bytes = self.bytes.clone();
         if inside.is_none() {
-            let mut contents = Vec::new();
-            section::put_unsigned(&mut contents, SECTION.len());
-            contents.extend(SECTION.bytes().chain(self.text.bytes()));
-            bytes.extend(section::custom(&contents));
+            bytes.extend(section::custom(SECTION, self.text.as_bytes()));
         }
         Package::received(signature::sign(&bytes, key), &self.from)
     }

@@ -139,12 +139,20 @@ pub(crate) fn top_level(binary: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A custom section as it is written: its contents begin with the length of its name.
-pub(crate) fn custom(contents: &[u8]) -> Vec<u8> {
+/// A custom section as it is written.
+pub(crate) fn custom(name: &str, payload: &[u8]) -> Vec<u8> {
+    let mut contents = Vec::new();
+    put_bytes(&mut contents, name.as_bytes());
+    contents.extend(payload);
     let mut section = vec![CUSTOM];
-    put_unsigned(&mut section, contents.len());
-    section.extend(contents);
+    put_bytes(&mut section, &contents);
     section
+}
+
+/// Writes bytes behind their number.
+pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
+    put_unsigned(to, bytes.len());
+    to.extend(bytes);
 }
 
 /// Writes a number as LEB128.

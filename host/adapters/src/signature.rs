@@ -13,7 +13,7 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::section::{self, unsigned};
+use crate::section::{self, put_bytes, unsigned};
 
 /// The name of the section.
 const NAME: &str = "signature";
@@ -179,14 +179,12 @@ pub(crate) fn sign(binary: &[u8], key: &SigningKey) -> Vec<u8> {
         put_bytes(&mut written, &one.signature);
         put_bytes(&mut set, &written);
     }
-    let mut contents = Vec::new();
-    put_bytes(&mut contents, NAME.as_bytes());
-    contents.extend(HEAD);
+    let mut contents = HEAD.to_vec();
     contents.push(1);
     put_bytes(&mut contents, &set);
 
     let mut signed = binary.get(..8).unwrap_or_default().to_vec();
-    signed.extend(section::custom(&contents));
+    signed.extend(section::custom(NAME, &contents));
     signed.extend(rest);
     signed
 }
@@ -261,11 +259,6 @@ fn take_bytes<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     let (taken, after) = rest.split_at_checked(length)?;
     *rest = after;
     Some(taken)
-}
-
-fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
-    section::put_unsigned(to, bytes.len());
-    to.extend(bytes);
 }
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ fn head_of(request: &Request) -> hyper::Request<Full<Bytes>> {
     let mut sent = hyper::Request::new(Full::new(request.body.clone()));
     *sent.method_mut() = request.method.clone();
     let url = &request.url;
-    let target = url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()));
+    let target = target(url);
     // Both are parts of a URL that was parsed, which has nothing that a head cannot hold.
     if let Ok(target) = target.parse() {
         *sent.uri_mut() = target;
@@ -221,8 +221,13 @@ pub(crate) fn may_follow(from: &Url, to: &Url) -> bool {
     }
 }
 
+/// What a request to a URL asks for: its path and its query.
+pub fn target(url: &Url) -> String {
+    url.query().map_or_else(|| url.path().to_owned(), |query| format!("{}?{query}", url.path()))
+}
+
 /// The server of a URL, with its port if that is not the usual one.
-fn host(url: &Url) -> String {
+pub fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }

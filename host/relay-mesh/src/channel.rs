@@ -49,7 +49,7 @@ pub(crate) fn of(program: &Path, root: &Path) -> InstalledBy {
         return by(Channel::Cargo, command);
     }
     if let Some(clone) = program.ancestors().find(|above| is_clone(above)) {
-        return by(Channel::Source, format!("git -C {0} pull && make -C {0} release", word(clone)));
+        return by(Channel::Source, format!("git -C {0} pull && make -C {0} release", shell_word(clone)));
     }
     if is_of_debian(program, root) {
         return by(Channel::Debian, "sudo apt-get install ./relay-mesh_VERSION-1_ARCH.deb".to_owned());
@@ -62,7 +62,7 @@ pub(crate) fn of(program: &Path, root: &Path) -> InstalledBy {
     {
         return by(Channel::Image, "podman pull IMAGE".to_owned());
     }
-    by(Channel::Archive, format!("RELAY_MESH_BIN={} sh install.sh", word(bin)))
+    by(Channel::Archive, format!("RELAY_MESH_BIN={} sh install.sh", shell_word(bin)))
 }
 
 /// The folder that holds the uppermost folder of this name above a path.
@@ -77,7 +77,7 @@ fn npm(project: &Path) -> String {
     match is_global {
         true => "npm install --global relay-mesh@latest".to_owned(),
         false if above(project, "_npx").is_some() => "npx relay-mesh@latest".to_owned(),
-        false => format!("npm --prefix {} install relay-mesh@latest", word(project)),
+        false => format!("npm --prefix {} install relay-mesh@latest", shell_word(project)),
     }
 }
 
@@ -92,7 +92,7 @@ fn python(bin: &Path) -> Option<String> {
     Some(match () {
         () if within(["uv", "tools"]) => "uv tool upgrade relay-mesh".to_owned(),
         () if within(["pipx", "venvs"]) => "pipx upgrade relay-mesh".to_owned(),
-        () => format!("{} -m pip install --upgrade relay-mesh", word(&bin.join("python"))),
+        () => format!("{} -m pip install --upgrade relay-mesh", shell_word(&bin.join("python"))),
     })
 }
 
@@ -103,7 +103,7 @@ fn cargo(bin: &Path) -> Option<String> {
     // The list says from where: a registry, or a folder of this machine.
     let folder = line.split_once("(path+file://").and_then(|(_, rest)| rest.split_once(')')).map(|(folder, _)| folder);
     Some(match folder {
-        Some(folder) => format!("cargo install --locked --path {}", word(Path::new(folder))),
+        Some(folder) => format!("cargo install --locked --path {}", shell_word(Path::new(folder))),
         None => "cargo install --locked relay-mesh".to_owned(),
     })
 }
@@ -121,7 +121,7 @@ fn is_of_debian(program: &Path, root: &Path) -> bool {
 }
 
 /// A path as a shell takes it.
-fn word(path: &Path) -> String {
+pub(crate) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     shlex::try_quote(&text).map(std::borrow::Cow::into_owned).unwrap_or(text)
 }

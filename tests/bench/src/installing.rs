@@ -10,11 +10,11 @@ use bench::report::Report;
 /// How often. Each one compiles, which takes the better part of a second.
 const ROUNDS: usize = 7;
 /// A component of some 200 KB. It is installed in place of the built-in one, which is the same.
-const PARCEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/generic");
+const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plugins/generic");
 
 /// The whole process, each time with an empty data folder and an empty cache.
 pub(crate) fn plugin(subject: &Subject, report: &Report) -> Result<(), Failure> {
-    let size = std::fs::metadata(Path::new(PARCEL).join("generic.wasm"))?.len();
+    let size = std::fs::metadata(Path::new(PACKAGE).join("generic.wasm"))?.len();
     let mut times = Vec::new();
     for round in 0..ROUNDS {
         let data = subject.data_folder(&format!("install-{round}"));
@@ -23,7 +23,7 @@ pub(crate) fn plugin(subject: &Subject, report: &Report) -> Result<(), Failure> 
             "plugin",
             "install",
             "--allow-unsigned",
-            PARCEL,
+            PACKAGE,
             "--yes",
             "--grant",
             "state",

@@ -10,10 +10,7 @@ use super::*;
 fn component(sections: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = b"\0asm\x0d\0\x01\0".to_vec();
     for (name, payload) in sections {
-        let mut contents = Vec::new();
-        put_bytes(&mut contents, name.as_bytes());
-        contents.extend(*payload);
-        bytes.extend(section::custom(&contents));
+        bytes.extend(section::custom(name, payload));
     }
     bytes
 }

@@ -11,7 +11,7 @@ use super::error::RegistryError;
 use super::login::{self, Shown};
 use super::reference::Reference;
 use crate::Digest;
-use crate::client::{Answer, Client, FetchError, Request};
+use crate::client::{Answer, Client, FetchError, Request, host};
 
 /// The largest manifest, in bytes: what registries take at most.
 const LONGEST_MANIFEST: u64 = 4 * 1024 * 1024;
@@ -130,19 +130,16 @@ impl<'c> Registry<'c> {
         let digest = Digest::of(&artifact.manifest);
         let there = self.request(Method::HEAD, &format!("manifests/{tag}"), 0)?;
         let there = self.send(accepting(there), "pull,push").await?;
-        match there.status {
-            StatusCode::NOT_FOUND => {}
-            status if status.is_success() => {
-                let found = there.headers.get("docker-content-digest").and_then(|digest| digest.to_str().ok());
-                let found = found.unwrap_or("one that it does not tell").to_owned();
-                if found == digest.to_string() {
-                    return Ok(Pushed::Unchanged(digest));
-                }
-                if !replaces {
-                    return Err(RegistryError::Taken(self.reference.with_tag(&tag).to_string(), found));
-                }
+        if there.status != StatusCode::NOT_FOUND {
+            let there = there.good()?;
+            let found = there.headers.get("docker-content-digest").and_then(|digest| digest.to_str().ok());
+            let found = found.unwrap_or("one that it does not tell").to_owned();
+            if found == digest.to_string() {
+                return Ok(Pushed::Unchanged(digest));
             }
-            _ => return Err(there.good().map_or_else(RegistryError::from, |_| self.strange("answer"))),
+            if !replaces {
+                return Err(RegistryError::Taken(self.reference.with_tag(&tag).to_string(), found));
+            }
         }
         for blob in [&artifact.component, &artifact.config] {
             self.upload(blob).await?;
@@ -207,8 +204,7 @@ impl<'c> Registry<'c> {
             return self.unless_denied(refused);
         }
         let scope = format!("repository:{}:{actions}", self.reference.repository);
-        let host = self.base.host_str().unwrap_or_default();
-        let named = self.base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let named = host(&self.base);
         self.shown =
             Some(login::answer(self.client, &self.logins, &self.base, &named, &refused.headers, &scope).await?);
         show(&mut request, &self.shown);

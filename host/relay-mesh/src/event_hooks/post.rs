@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use fetch::{Connector, is_loopback};
+use fetch::{Connector, host, is_loopback, target};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -98,16 +98,8 @@ fn request(
     body: Vec<u8>,
 ) -> Result<Request<Full<Bytes>>, String> {
     let seconds = now.0 / 1_000;
-    let target = match url.query() {
-        Some(query) => format!("{}?{query}", url.path()),
-        None => url.path().to_owned(),
-    };
-    let authority = match url.port() {
-        Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),
-        None => url.host_str().unwrap_or_default().to_owned(),
-    };
-    let mut request = Request::post(target)
-        .header("host", authority)
+    let mut request = Request::post(target(url))
+        .header("host", host(url))
         .header("content-type", "application/json")
         .header("user-agent", concat!("relay-mesh/", env!("CARGO_PKG_VERSION")))
         .header("webhook-id", id)

@@ -14,6 +14,7 @@ use store::Durability;
 
 use self::systemd::{PATH_UNIT, SERVICE_UNIT};
 use crate::atomic_write;
+use crate::channel::shell_word;
 use crate::context::Context;
 use crate::environment::Environment;
 
@@ -161,12 +162,6 @@ fn launchd_log(library: &Path) -> PathBuf {
 /// It needs no file: launchd knows what it has loaded by its label.
 fn unload(user: u32) -> String {
     format!("launchctl bootout gui/{user}/{}", launchd::LABEL)
-}
-
-/// A path as a shell takes it.
-pub(crate) fn shell_word(path: &Path) -> String {
-    let text = path.display().to_string();
-    shlex::try_quote(&text).map(std::borrow::Cow::into_owned).unwrap_or(text)
 }
 
 impl Units {

@@ -7,6 +7,7 @@ use super::install::{grant_lines, installed_adapters, installed_error};
 use super::list::condition;
 use super::package;
 use super::source::{Network, Source};
+use super::trust;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors;
@@ -55,9 +56,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
             None => return Err(errors::adapters::unknown(text, open.adapters.as_ref())),
         }
     };
-    let portrait = portrait(&open, &examined, &consent, is_path).await?;
-    let portrait = Portrait { publishers: signed.keys().to_vec(), ..portrait };
-    context.printer.show(&Portrait { signed: signed_words(&examined, &signed), ..portrait })?;
+    context.printer.show(&portrait(&open, &examined, &consent, &signed, is_path).await?)?;
     Ok(Exit::Success)
 }
 
@@ -65,9 +64,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
 fn signed_words(examined: &Examination, signed: &Signed) -> String {
     match (&examined.source, signed) {
         (Kept::BuiltIn, _) => "with this program".to_owned(),
-        (_, Signed::By(keys)) => {
-            format!("by {}", keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "))
-        }
+        (_, Signed::By(keys)) => format!("by {}", trust::listed(keys)),
         (_, Signed::No) => "no".to_owned(),
         (_, Signed::Broken) => "broken: it was changed after it was signed, or signed without its key".to_owned(),
         (_, Signed::ManifestBeside) => "not with the manifest that is beside it".to_owned(),
@@ -78,6 +75,7 @@ async fn portrait(
     open: &Open,
     examined: &Examination,
     consent: &Consent,
+    signed: &Signed,
     is_path: bool,
 ) -> Result<Portrait, CommandError> {
     let manifest = &examined.manifest;
@@ -108,8 +106,8 @@ async fn portrait(
             from: installed.from.clone(),
         }),
         digest: examined.digest.to_string(),
-        signed: String::new(),
-        publishers: Vec::new(),
+        signed: signed_words(examined, signed),
+        publishers: signed.keys().to_vec(),
         size: examined.size,
         interfaces: examined.interfaces.iter().cloned().collect(),
         imports: examined.imports.clone(),

@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 use serde::Serialize;
 use store::Durability;
 
-use super::package;
+use super::{package, trust};
 use crate::atomic_write;
 use crate::context::Context;
 use crate::errors::CommandError;
@@ -96,7 +96,7 @@ struct SignedShape {
 
 impl Show for SignedShape {
     fn text(&self) -> String {
-        let keys = self.publishers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+        let keys = trust::listed(&self.publishers);
         printable_line(&format!("{} {} is signed by {keys}: {}", self.adapter, self.version, self.file))
     }
 }

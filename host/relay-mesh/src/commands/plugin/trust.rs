@@ -84,11 +84,10 @@ fn decide(
         Signed::By(keys) => keys,
     };
     let keys = trusted(signers);
-    let (Some(found), false) = (keys.first().copied(), signers.is_empty()) else {
-        return match signers.first() {
-            Some(key) => Err(Untrusted::Refused { adapter, key: *key }),
-            None => Err(Untrusted::Broken(adapter)),
-        };
+    let Some(found) = keys.first().copied() else {
+        return Err(signers
+            .first()
+            .map_or(Untrusted::Broken(adapter.clone()), |key| Untrusted::Refused { adapter, key: *key }));
     };
     if let Some(known) = keys.iter().copied().find(|key| pinned.contains(key)) {
         let others = keys.into_iter().filter(|key| !pinned.contains(key)).collect();
@@ -136,6 +135,11 @@ fn of_new(installed: &InstalledAdapters, key: &PublisherKey) -> String {
 
 fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" and ")
+}
+
+/// Keys in one line.
+pub(super) fn listed(keys: &[PublisherKey]) -> String {
+    keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
 }
 
 impl Explain for Untrusted {

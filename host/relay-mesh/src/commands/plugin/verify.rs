@@ -4,6 +4,7 @@ use adapters::{Audit, CacheCondition, Compilation};
 use mesh::ports::harness::{Finding, HarnessError, Severity};
 
 use super::install::{installed_adapters, installed_error};
+use super::trust;
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors;
@@ -66,7 +67,7 @@ fn of_publisher(open: &Open, name: &str) -> Result<Option<Finding>, CommandError
     let installed = record.as_ref().and_then(|record| record.installed.as_ref());
     Ok(installed.map(|installed| match installed.publishers.as_slice() {
         [] => fine("it is not signed, as you allowed".to_owned()),
-        keys => fine(format!("signed by {}", keys.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and "))),
+        keys => fine(format!("signed by {}", trust::listed(keys))),
     }))
 }
 

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use mesh::ports::harness::Scope;
 
+use crate::channel::shell_word;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::setup::agreement::Confirmation;
 use crate::setup::carry::{Performed, PlanContext, carry_out, shown_path};
 use crate::wake::WakeSettings;
-use crate::wake::unit::{Manager, UnitError, Units, shell_word};
+use crate::wake::unit::{Manager, UnitError, Units};
 
 /// Have systemd (on macOS launchd) run a program whenever the trigger file is written
 #[derive(clap::Args, Debug)]
