@@ -16,7 +16,7 @@ use scene::{
 };
 use serde_json::{Value, json};
 use test_support::{
-    Answer, ClaudeCode, Codex, DeliveryHistory, Model, Program, Script, agents, isolated, send, session_of,
+    ClaudeCode, Codex, DeliveryHistory, Model, ModelAnswer, Program, Script, agents, isolated, send, session_of,
 };
 
 #[test]
@@ -137,11 +137,11 @@ fn beside_an_install(scope: &[&str], tools: [&str; 2]) {
             .call("\"name\":\"alice\"", &format!("{}__register_agent", tools[1]), json!({"name": "alice"}))
             .answer_with("\"name\":\"alice\"", move |_| {
                 send(&busy, "alice", "Sent while she works.");
-                Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
+                ModelAnswer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
             })
             .answer_with("Sent while she works.", move |_| {
                 send(&ending, "alice", "Sent at the end.");
-                Answer::Say("I am alice.".to_owned())
+                ModelAnswer::Say("I am alice.".to_owned())
             })
             .say("Sent at the end.", "Now I am done.")
             .say("Sent while she sleeps.", "I am awake."),
@@ -250,11 +250,11 @@ fn codex_beside_an_install(scope: &[&str]) {
             .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": "alice"}))
             .answer_with("\"name\":\"alice\"", move |_| {
                 send(&busy, "alice", "Sent while she works.");
-                Answer::Call { tool: Codex::tool("list_agents"), input: json!({}) }
+                ModelAnswer::Call { tool: Codex::tool("list_agents"), input: json!({}) }
             })
             .answer_with("Sent while she works.", move |_| {
                 send(&ending, "alice", "Sent at the end.");
-                Answer::Say("I am alice.".to_owned())
+                ModelAnswer::Say("I am alice.".to_owned())
             })
             .say("Sent at the end.", "Now I am done.")
             .say("Sent while she sleeps.", "I am awake."),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, ClaudeCode, Client, DeliveryHistory, Heard, Host, Model, Script, Stage, Terminal, Transcript,
+    Ability, ClaudeCode, Client, DeliveryHistory, Heard, Host, Model, ModelAnswer, Script, Stage, Terminal, Transcript,
     agents, id_of, isolated, observed, presence_of, session_of, wait_for,
 };
 
@@ -84,7 +84,7 @@ fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
                 .call("Join the mesh", REGISTER, json!({"name": "alice"}))
                 .answer_with("alice", move |_| {
                     mail.relay_ok(&["send", "alice", "One more thing before you go."]);
-                    Answer::Say("I am done.".to_owned())
+                    ModelAnswer::Say("I am done.".to_owned())
                 })
                 .say("One more thing before you go.", "Now I am done."),
         );
@@ -112,7 +112,7 @@ fn written_to_while_it_reads(stage: &Arc<Stage>) -> Model {
             .call("Join the mesh", REGISTER, json!({"name": "alice"}))
             .answer_with("alice", move |_| {
                 mail.relay_ok(&["send", "alice", "Mind the gap."]);
-                Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
+                ModelAnswer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
             })
             .say("# A project", "I read it."),
     )
@@ -373,7 +373,7 @@ fn a_subagent_that_registers_is_an_agent_of_its_own_and_takes_nobody_elses_mail(
                 .call("alice", "Agent", task("Join as helper."))
                 .answer_with("Join as helper", move |_| {
                     send(&mail, "For alice alone");
-                    Answer::Call { tool: REGISTER.to_owned(), input: json!({"name": "helper"}) }
+                    ModelAnswer::Call { tool: REGISTER.to_owned(), input: json!({"name": "helper"}) }
                 })
                 .say("helper", "The helper is done.")
                 // Timing decides whether the mail comes with the helper's result or at the end of the turn.
@@ -400,7 +400,10 @@ fn a_subagent_that_does_not_register_speaks_as_its_root() {
                 .call("alice", "Agent", task("Write to bob."))
                 .answer_with("Write to bob", move |_| {
                     send(&mail, "For alice alone");
-                    Answer::Call { tool: SEND.to_owned(), input: json!({"to": "bob", "body": "Written by a helper"}) }
+                    ModelAnswer::Call {
+                        tool: SEND.to_owned(),
+                        input: json!({"to": "bob", "body": "Written by a helper"}),
+                    }
                 })
                 .say("stored", "The helper is done.")
                 // As above, and after the helper's result too.

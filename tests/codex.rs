@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, AppServer, Client, Codex, DeliveryHistory, Host, Model, Script, Stage, Trust, id_of, isolated,
-    observed, send, send_with, session_of,
+    Ability, AppServer, Client, Codex, DeliveryHistory, Host, Model, ModelAnswer, Script, Stage, Trust, id_of,
+    isolated, observed, send, send_with, session_of,
 };
 
 #[test]
@@ -113,7 +113,7 @@ fn mail_that_waits_when_a_turn_ends_is_shown_before_it_ends() {
                 .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": "alice"}))
                 .answer_with("\"name\":\"alice\"", move |_| {
                     send(&mail, "alice", "One more thing before you go.");
-                    Answer::Say("I am done.".to_owned())
+                    ModelAnswer::Say("I am done.".to_owned())
                 })
                 .say("One more thing before you go.", "Now I am done."),
         );
@@ -137,7 +137,7 @@ fn mail_that_comes_mid_turn_is_shown_after_the_next_tool() {
                 .call("Join the mesh", &Codex::tool("register_agent"), json!({"name": "alice"}))
                 .answer_with("\"name\":\"alice\"", move |_| {
                     send(&mail, "alice", "Mind the gap.");
-                    Answer::Call { tool: "exec_command".to_owned(), input: json!({"cmd": "cat README.md"}) }
+                    ModelAnswer::Call { tool: "exec_command".to_owned(), input: json!({"cmd": "cat README.md"}) }
                 })
                 .say("# A project", "I read it."),
         );

@@ -9,7 +9,7 @@ mod serving;
 
 use serde_json::{Value, json};
 use test_support::{
-    Answer, ClaudeCode, Client, Codex, Model, Program, Script, Spawning, Stage, StdioClient, isolated, send_with,
+    ClaudeCode, Client, Codex, Model, ModelAnswer, Program, Script, Spawning, Stage, StdioClient, isolated, send_with,
     wait_for, wait_or_show,
 };
 
@@ -30,7 +30,11 @@ fn echo() -> Script {
     Script::new().otherwise(|news| {
         let is_asked = |line: &&str| !line.is_empty() && !TOLD.iter().any(|told| line.starts_with(told));
         let last = news.lines().map(str::trim).rfind(is_asked).unwrap_or_default();
-        Answer::Say(if news.contains("being dismissed") { "It greeted.".to_owned() } else { format!("Said: {last}") })
+        ModelAnswer::Say(if news.contains("being dismissed") {
+            "It greeted.".to_owned()
+        } else {
+            format!("Said: {last}")
+        })
     })
 }
 
@@ -345,7 +349,7 @@ fn f1_claude_asks_codex_and_codex_asks_claude() {
                 .call_with("One finding: a typo.", &tool("codex-reply"), thread)
                 .say("Are you sure?", "Yes, in the first line.")
                 .say("Yes, in the first line.", "Codex says: a typo in the first line.")
-                .otherwise(|_| Answer::Say("I reviewed.".to_owned())),
+                .otherwise(|_| ModelAnswer::Say("I reviewed.".to_owned())),
         );
         let codex = Codex::new(&stage, &model);
         stage.client("codex", &stage.programs().join("codex"), codex.environment(), "");
@@ -376,7 +380,7 @@ fn f1_claude_asks_codex_and_codex_asks_claude() {
                 )
                 .say("What is this project called?", "It is called `A project`.")
                 .say("It is called `A project`.", "Claude says: it is called `A project`.")
-                .otherwise(|_| Answer::Say("I answered.".to_owned())),
+                .otherwise(|_| ModelAnswer::Say("I answered.".to_owned())),
         );
         let claude = ClaudeCode::new(&stage, &model);
         stage.client("claude", &ClaudeCode::program_path(), claude.environment(), "");

@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use test_support::{Place, Stage};
+use test_support::{Deployment, Stage};
 
 test_support::on_every_store! { env!("CARGO_BIN_EXE_relay-mesh");
     both_halves_are_shown_with_what_became_of_each,
@@ -40,7 +40,7 @@ fn talk(stage: &Stage) -> (String, String) {
     (question, answer)
 }
 
-fn both_halves_are_shown_with_what_became_of_each(place: &mut Place) {
+fn both_halves_are_shown_with_what_became_of_each(place: &mut Deployment) {
     let stage = &place.stage;
     let (question, answer) = talk(stage);
     let thread = json_of(stage, &["thread", &answer]);

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use test_support::{Answer, Model, Program, Script, Stage, environment_to_start, isolated, wait_or_show};
+use test_support::{Model, ModelAnswer, Program, Script, Stage, environment_to_start, isolated, wait_or_show};
 
 /// The lines for a shell of the part about two agents.
 fn lines() -> Vec<String> {
@@ -23,9 +23,9 @@ fn model() -> Model {
         if let (Some(input), Some(further)) = (input.as_object_mut(), further.as_object()) {
             input.extend(further.clone());
         }
-        Answer::Call { tool: "exec_command".to_owned(), input }
+        ModelAnswer::Call { tool: "exec_command".to_owned(), input }
     };
-    let says = |words: &str| Answer::Say(words.to_owned());
+    let says = |words: &str| ModelAnswer::Say(words.to_owned());
     Model::start(Script::new().otherwise(move |news| {
         let is_told = |words: &str| news.contains(words);
         if is_told("being dismissed") {
@@ -45,7 +45,7 @@ fn model() -> Model {
             runs("echo \"print('hello')\" > greet.py", json!({}))
         } else if is_told("write test_greet.py") {
             let input = json!({"file_path": "test_greet.py", "content": "import greet\n"});
-            Answer::Call { tool: "Write".to_owned(), input }
+            ModelAnswer::Call { tool: "Write".to_owned(), input }
         } else {
             says("It is done.")
         }

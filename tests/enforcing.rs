@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{Answer, ClaudeCode, Codex, Headless, Model, OpenCode, Script, Stage, isolated};
+use test_support::{ClaudeCode, Codex, Headless, Model, ModelAnswer, OpenCode, Script, Stage, isolated};
 
 /// The text of every refusal, in all harnesses.
 const REFUSED: &str = "- src/a.rs is held by alice through src/** (exclusive, ";
@@ -15,7 +15,7 @@ const REASON: &str = "new grammar";
 #[test]
 fn claude_code_writes_what_another_holds_only_once_it_is_released() {
     isolated(|| {
-        let edit = |stage: &Stage| Answer::Call {
+        let edit = |stage: &Stage| ModelAnswer::Call {
             tool: "Write".to_owned(),
             input: json!({"file_path": file(stage), "content": "fn a() {}\n"}),
         };
@@ -28,7 +28,7 @@ fn claude_code_writes_what_another_holds_only_once_it_is_released() {
 #[test]
 fn codex_writes_what_another_holds_only_once_it_is_released() {
     isolated(|| {
-        let edit = |_: &Stage| Answer::Call {
+        let edit = |_: &Stage| ModelAnswer::Call {
             tool: "apply_patch".to_owned(),
             input: Value::from("*** Begin Patch\n*** Add File: src/a.rs\n+fn a() {}\n*** End Patch\n"),
         };
@@ -41,7 +41,7 @@ fn codex_writes_what_another_holds_only_once_it_is_released() {
 #[test]
 fn opencode_writes_what_another_holds_only_once_it_is_released() {
     isolated(|| {
-        let edit = |stage: &Stage| Answer::Call {
+        let edit = |stage: &Stage| ModelAnswer::Call {
             tool: "write".to_owned(),
             input: json!({"filePath": file(stage), "content": "fn a() {}\n"}),
         };
@@ -118,7 +118,7 @@ fn what_claude_code_edits_is_reserved_for_it_where_that_is_wished() {
 /// The model edits a file, is refused, gets it released, and edits it again.
 fn refused_then_written(
     harness: &str,
-    edit: impl Fn(&Stage) -> Answer + Send + Copy + 'static,
+    edit: impl Fn(&Stage) -> ModelAnswer + Send + Copy + 'static,
     run: impl Fn(&Stage, &Model) -> Headless,
 ) {
     let stage = alice_holds(harness);

@@ -11,7 +11,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
 use test_support::{
-    Codex, Host, Model, Outcome, Place, Running, Script, Spawning, Stage, bodies, isolated, send_with, unread,
+    Codex, Deployment, Host, Model, Outcome, Running, Script, Spawning, Stage, bodies, isolated, send_with, unread,
     wait_for, wait_or_show,
 };
 
@@ -292,7 +292,7 @@ fn channels_are_joined_listed_and_written_to() {
 
 #[test]
 fn machines_share_channels_and_each_carries_out_its_own_hooks() {
-    let place = Place::on_one_server(env!("CARGO_BIN_EXE_relay-mesh"));
+    let place = Deployment::on_one_server(env!("CARGO_BIN_EXE_relay-mesh"));
     let (here, there) = (&place.stage, place.another_machine());
     for (stage, agent) in [(here, "alice"), (&there, "bob")] {
         stage.relay_ok(&["register", agent]);

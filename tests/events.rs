@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 
 use serde_json::{Value, json};
-use test_support::{Host, PATIENCE, Place, Running, Stage, StdioClient, wait_for};
+use test_support::{Deployment, Host, PATIENCE, Running, Stage, StdioClient, wait_for};
 
 /// One connection to the socket.
 struct Follower {
@@ -290,7 +290,7 @@ test_support::on_every_store! { env!("CARGO_BIN_EXE_relay-mesh");
     how_far_all_mail_gets_is_told_while_it_happens,
 }
 
-fn the_user_follows_how_far_all_mail_gets_and_an_agent_its_own(place: &mut Place) {
+fn the_user_follows_how_far_all_mail_gets_and_an_agent_its_own(place: &mut Deployment) {
     let stage = &place.stage;
     for agent in ["alice", "bob"] {
         stage.relay_ok(&["register", agent]);
@@ -323,7 +323,7 @@ fn the_user_follows_how_far_all_mail_gets_and_an_agent_its_own(place: &mut Place
     assert!(of_one.code == Some(2) && of_one.stderr.contains("another subscription"), "{of_one:?}");
 }
 
-fn how_far_all_mail_gets_is_told_while_it_happens(place: &mut Place) {
+fn how_far_all_mail_gets_is_told_while_it_happens(place: &mut Deployment) {
     let stage = &place.stage;
     let command = stage.relay(&["events", "--topics", "delivery"]);
     let mut running = command.start(&stage.folder.join("live.log"));

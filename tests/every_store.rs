@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::json;
-use test_support::{Place, Stage, StdioClient, bodies, wait_for};
+use test_support::{Deployment, Stage, StdioClient, bodies, wait_for};
 
 test_support::on_every_store! { env!("CARGO_BIN_EXE_relay-mesh");
     acknowledging_five_times_the_mail_costs_five_times,
@@ -49,7 +49,7 @@ fn ticks(process: u32) -> u64 {
 }
 
 /// 24.1. What a client and its servers work for so many acknowledgements in calls of fifty.
-fn work_of_acknowledging(place: &Place, client: &mut StdioClient, messages: usize) -> u64 {
+fn work_of_acknowledging(place: &Deployment, client: &mut StdioClient, messages: usize) -> u64 {
     let mut bob = place.session("bob.log");
     registered(&mut bob, "bob");
     for number in 0..messages {
@@ -69,7 +69,7 @@ fn work_of_acknowledging(place: &Place, client: &mut StdioClient, messages: usiz
     worked
 }
 
-fn acknowledging_five_times_the_mail_costs_five_times(place: &mut Place) {
+fn acknowledging_five_times_the_mail_costs_five_times(place: &mut Deployment) {
     let mut alice = place.session("alice.log");
     registered(&mut alice, "alice");
     let few = work_of_acknowledging(place, &mut alice, 200).max(2);
@@ -79,7 +79,7 @@ fn acknowledging_five_times_the_mail_costs_five_times(place: &mut Place) {
 }
 
 /// 24.2. A delivery pass looks at the sessions that live, however many are on record.
-fn a_session_is_served_at_the_same_cost_beside_thousands_that_ended(place: &mut Place) {
+fn a_session_is_served_at_the_same_cost_beside_thousands_that_ended(place: &mut Deployment) {
     const SENDS: usize = 40;
     const ENDED: usize = 3_000;
     let mut over = place.session("over.log");
@@ -118,7 +118,7 @@ fn a_session_is_served_at_the_same_cost_beside_thousands_that_ended(place: &mut 
 }
 
 /// 24.4. A cursor whose log is gone is worth nothing, and no loop waits for what cannot come.
-fn receipts_that_are_gone_stall_nobody(place: &mut Place) {
+fn receipts_that_are_gone_stall_nobody(place: &mut Deployment) {
     let stage = &place.stage;
     six_messages_are_read(stage);
     match place.servers.first() {
@@ -140,7 +140,7 @@ fn receipts_that_are_gone_stall_nobody(place: &mut Place) {
 }
 
 /// 24.5. Damage costs itself alone. The doctor names it and sets it aside.
-fn what_is_damaged_costs_itself_alone(place: &mut Place) {
+fn what_is_damaged_costs_itself_alone(place: &mut Deployment) {
     let stage = &place.stage;
     for agent in ["alice", "bob", "carol"] {
         stage.relay_ok(&["register", agent]);
@@ -182,7 +182,7 @@ fn what_is_damaged_costs_itself_alone(place: &mut Place) {
 }
 
 /// 24.7. What was acknowledged stays so when the newest messages are gone.
-fn an_inbox_that_lost_its_newest_messages_shows_nothing_again(place: &mut Place) {
+fn an_inbox_that_lost_its_newest_messages_shows_nothing_again(place: &mut Deployment) {
     let stage = &place.stage;
     six_messages_are_read(stage);
     for _ in 0..2 {
@@ -212,7 +212,7 @@ fn an_inbox_that_lost_its_newest_messages_shows_nothing_again(place: &mut Place)
 }
 
 /// 24.6. Who loses a race tries again, and says nothing of it.
-fn a_lost_race_reaches_nobody(place: &mut Place) {
+fn a_lost_race_reaches_nobody(place: &mut Deployment) {
     let stage = &place.stage;
     let mut bob = place.session("bob.log");
     registered(&mut bob, "bob");
@@ -240,7 +240,7 @@ fn a_lost_race_reaches_nobody(place: &mut Place) {
 }
 
 /// 24.11. The log's order is the order, not the senders' clocks.
-fn mail_is_listed_in_the_order_in_which_it_came_whatever_the_clocks_said(place: &mut Place) {
+fn mail_is_listed_in_the_order_in_which_it_came_whatever_the_clocks_said(place: &mut Deployment) {
     let stage = &place.stage;
     alice_and_bob(stage);
     for (body, wrong_by) in [("one", "7200"), ("two", "-7200"), ("three", "3600"), ("four", "0")] {
@@ -250,7 +250,7 @@ fn mail_is_listed_in_the_order_in_which_it_came_whatever_the_clocks_said(place: 
 }
 
 /// 24.12. A folder that was renamed is the same repository.
-fn a_repository_whose_folder_is_renamed_keeps_its_reservations(place: &mut Place) {
+fn a_repository_whose_folder_is_renamed_keeps_its_reservations(place: &mut Deployment) {
     let stage = &place.stage;
     alice_and_bob(stage);
     let (before, after) = (stage.home.join("before"), stage.home.join("after"));
@@ -265,7 +265,7 @@ fn a_repository_whose_folder_is_renamed_keeps_its_reservations(place: &mut Place
 }
 
 /// 24.12. What is full refuses what is new, and what it has can be read.
-fn a_full_store_says_so_and_its_mail_can_be_read(place: &mut Place) {
+fn a_full_store_says_so_and_its_mail_can_be_read(place: &mut Deployment) {
     let stage = &place.stage;
     if place.servers.is_empty() {
         return on_a_full_disk(stage);
@@ -328,8 +328,9 @@ rm "$DATA/filler"
 #[test]
 fn what_a_killed_process_had_taken_comes_back_on_every_store() {
     let binary = env!("CARGO_BIN_EXE_relay-mesh");
-    let places = [Place::on_files(binary), Place::on_one_server(binary), Place::on_three_servers(binary)];
-    let with = |place: &Place, status: &str| -> BTreeSet<String> {
+    let places =
+        [Deployment::on_files(binary), Deployment::on_one_server(binary), Deployment::on_three_servers(binary)];
+    let with = |place: &Deployment, status: &str| -> BTreeSet<String> {
         let all = place.json(&["cmd", "list", "--all"])["commands"].as_array().cloned().unwrap_or_default();
         let such = all.iter().filter(|one| one["status"] == status);
         such.map(|one| one["id"].as_str().expect("an id").to_owned()).collect()

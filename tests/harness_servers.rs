@@ -15,7 +15,7 @@ const PORT: u16 = 4096;
 #[test]
 fn it_finds_opencode_and_down_ends_what_it_started() {
     isolated(|| {
-        let place = Place::new(
+        let place = OpenCodeStage::new(
             Script::new().call("Join the mesh", REGISTER, json!({"name": "alice"})).say("alice", "I am alice."),
         );
         place.has_opencode();
@@ -75,7 +75,7 @@ fn it_finds_opencode_and_down_ends_what_it_started() {
 #[test]
 fn whichever_process_is_killed_nothing_is_left_and_the_next_up_begins_anew() {
     isolated(|| {
-        let place = Place::new(Script::new());
+        let place = OpenCodeStage::new(Script::new());
         place.has_opencode();
         let mut before = 0;
         for victims in [["serve-harness"].as_slice(), &["guard-run"], &["serve-harness", "guard-run"]] {
@@ -112,7 +112,7 @@ fn whichever_process_is_killed_nothing_is_left_and_the_next_up_begins_anew() {
 #[test]
 fn two_at_once_start_one_and_none_is_started_beside_another() {
     isolated(|| {
-        let place = Place::new(Script::new());
+        let place = OpenCodeStage::new(Script::new());
         place.has_opencode();
         // One relay-mesh server, so that only what is asked here is at once.
         place.relay(&["up", "--quiet"]).succeed();
@@ -138,7 +138,7 @@ fn two_at_once_start_one_and_none_is_started_beside_another() {
 #[test]
 fn what_is_not_here_is_not_started_and_a_taken_port_is_said() {
     isolated(|| {
-        let place = Place::new(Script::new());
+        let place = OpenCodeStage::new(Script::new());
         let up = place.up("auto");
         assert_eq!(of_opencode(&up)["outcome"], "not-here", "{up}");
         let named = place.run("opencode");
@@ -176,19 +176,19 @@ fn what_is_not_here_is_not_started_and_a_taken_port_is_said() {
 }
 
 /// A stage with the variables of a user who has set OpenCode up for a scripted model.
-struct Place {
+struct OpenCodeStage {
     stage: Arc<Stage>,
     environment: Vec<(String, String)>,
     _model: Model,
 }
 
-impl Place {
-    fn new(script: Script) -> Place {
+impl OpenCodeStage {
+    fn new(script: Script) -> OpenCodeStage {
         let stage = Arc::new(Stage::new(env!("CARGO_BIN_EXE_relay-mesh")));
         let model = Model::start(script);
         let mut environment = OpenCode::new(&stage, &model).environment().to_vec();
         environment.push(("RELAY_HTTP".to_owned(), "127.0.0.1:0".to_owned()));
-        Place { stage, environment, _model: model }
+        OpenCodeStage { stage, environment, _model: model }
     }
 
     /// Puts the real client among the user's programs.

@@ -15,7 +15,7 @@ const TARGET: &str =
 fn an_older_program_is_replaced() {
     isolated(|| {
         let stage = stage();
-        let place = Place(stage.folder.join("place"));
+        let place = InstallFolder(stage.folder.join("place"));
         let outcome = place.install("true");
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         let said = format!("relay-mesh 2.0.0 is installed: {}\n", place.bin().join("relay-mesh").display());
@@ -29,14 +29,14 @@ fn an_older_program_is_replaced() {
 fn a_signature_is_verified_if_a_key_is_known() {
     isolated(|| {
         let stage = stage();
-        let place = Place(stage.folder.join("verified"));
+        let place = InstallFolder(stage.folder.join("verified"));
         let outcome = place.install("sign own; known own");
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         assert!(outcome.stdout.contains("SHA256SUMS is signed by RW"), "{outcome:?}");
         assert!(!outcome.stderr.contains("warning"), "{outcome:?}");
         place.holds_alone("2.0.0");
 
-        let place = Place(stage.folder.join("not-verified"));
+        let place = InstallFolder(stage.folder.join("not-verified"));
         let outcome = place.install("sign own; known own; only");
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         let said = "warning: the signature of SHA256SUMS was not verified, because there is no minisign";
@@ -46,7 +46,7 @@ fn a_signature_is_verified_if_a_key_is_known() {
 
         // Without xz the archive by gzip is taken, and without gzip the one by xz.
         for (without, taken) in [("xz", "gz"), ("gzip", "xz")] {
-            let place = Place(stage.folder.join(format!("without-{without}")));
+            let place = InstallFolder(stage.folder.join(format!("without-{without}")));
             let outcome = place.install(&format!("rm $RELEASE/*.tar.[!{}]*; only; rm tools/{without}", &taken[..1]));
             assert_eq!(outcome.code, Some(0), "{outcome:?}");
             place.holds_alone("2.0.0");
@@ -59,7 +59,7 @@ fn what_is_broken_is_refused_and_the_older_program_still_works() {
     isolated(|| {
         let stage = stage();
         for (number, (what, said)) in REFUSALS.iter().enumerate() {
-            let place = Place(stage.folder.join(number.to_string()));
+            let place = InstallFolder(stage.folder.join(number.to_string()));
             let outcome = place.install(what);
             assert_eq!(outcome.code, Some(1), "{what}: {outcome:?}");
             let told = outcome.stderr.lines().any(|line| line.starts_with("error: ") && line.contains(said));
@@ -131,9 +131,9 @@ echo echo relay-mesh 2.0.0 >program; release 2.0.0 program
 "#;
 
 /// A folder with a release, and a home into which it is installed.
-struct Place(PathBuf);
+struct InstallFolder(PathBuf);
 
-impl Place {
+impl InstallFolder {
     /// Installs version 1.0.0, prepares version 2.0.0 and what is to go wrong, and installs again.
     fn install(&self, what: &str) -> Outcome {
         std::fs::create_dir(&self.0).expect("the stage is writable");

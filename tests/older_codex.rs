@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use test_support::{Answer, Program, Script, Spawning, StdioClient, isolated, wait_or_show};
+use test_support::{ModelAnswer, Program, Script, Spawning, StdioClient, isolated, wait_or_show};
 
 #[expect(
     clippy::disallowed_methods,
@@ -27,7 +27,7 @@ fn f1_an_older_codex_has_the_same_tools() {
     isolated(|| {
         let script = Script::new().otherwise(|news| {
             let last = news.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
-            Answer::Say(format!("Said: {last}"))
+            ModelAnswer::Say(format!("Said: {last}"))
         });
         let scene = Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "codex", script);
         let link = scene.stage.programs().join("codex");
@@ -93,7 +93,7 @@ fn f1_a_codex_whose_app_server_is_too_old_has_the_same_tools() {
 fn is_run_for_each_prompt(program: &str) {
     let script = Script::new().otherwise(|news| {
         let last = news.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
-        Answer::Say(format!("Said: {last}"))
+        ModelAnswer::Say(format!("Said: {last}"))
     });
     let scene = Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "codex", script);
     let programs = scene.stage.programs();

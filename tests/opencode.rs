@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Ability, Answer, Client, DeliveryHistory, Heard, Host, Model, OpenCode, Script, Stage, Terminal, id_of, isolated,
-    observed, session_of, wait_for,
+    Ability, Client, DeliveryHistory, Heard, Host, Model, ModelAnswer, OpenCode, Script, Stage, Terminal, id_of,
+    isolated, observed, session_of, wait_for,
 };
 
 const REGISTER: &str = "relay-mesh_register_agent";
@@ -135,7 +135,7 @@ fn a_session_that_works_is_invited_between_its_tools() {
                         told.contains("invitation stored; it comes when the session is idle or uses a tool"),
                         "{told}"
                     );
-                    Answer::Call { tool: "read".to_owned(), input: json!({"filePath": readme}) }
+                    ModelAnswer::Call { tool: "read".to_owned(), input: json!({"filePath": readme}) }
                 })
                 .call("invites you to join", REGISTER, json!({"name": "alice"}))
                 .say("you are `alice`", "I am alice."),
@@ -267,7 +267,7 @@ fn a_subagent_is_an_agent_of_its_own_and_takes_nobody_elses_mail() {
                 .call("you are `alice`", "task", task)
                 .answer_with("Join as helper", move |_| {
                     mail.relay_ok(&["send", "alice", "For alice alone"]);
-                    Answer::Call { tool: REGISTER.to_owned(), input: json!({"name": "helper"}) }
+                    ModelAnswer::Call { tool: REGISTER.to_owned(), input: json!({"name": "helper"}) }
                 })
                 .say("you are `helper`", "The helper is done.")
                 .say("The helper is done.", "All done."),
@@ -333,7 +333,7 @@ fn mail_that_comes_mid_turn_is_shown_with_the_next_tool_and_only_there() {
                 .call("Join the mesh", REGISTER, json!({"name": "alice"}))
                 .answer_with("you are `alice`", move |_| {
                     mail.relay_ok(&["send", "alice", "Mind the gap."]);
-                    Answer::Call { tool: "read".to_owned(), input: json!({"filePath": readme}) }
+                    ModelAnswer::Call { tool: "read".to_owned(), input: json!({"filePath": readme}) }
                 })
                 .say("# A project", "I read it."),
         );
@@ -380,12 +380,12 @@ fn a_connector_that_is_killed_loses_nothing_and_shows_nothing_twice() {
                 .answer_with("While it lives", |_| {
                     // The model has the message; its receipt may or may not have been processed.
                     OpenCode::end_listener();
-                    Answer::Say("One.".to_owned())
+                    ModelAnswer::Say("One.".to_owned())
                 })
                 .answer_with("While it is gone", move |_| {
                     mail.relay_ok(&["send", "alice", "While it comes back"]);
                     OpenCode::end_listener();
-                    Answer::Say("Two.".to_owned())
+                    ModelAnswer::Say("Two.".to_owned())
                 })
                 .say("While it comes back", "Three."),
         );

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ChildStdout;
 
 use serde_json::{Value, json};
-use test_support::{Host, HttpClient, Place, Program, Running, Stage, isolated, wait_for};
+use test_support::{Deployment, Host, HttpClient, Program, Running, Stage, isolated, wait_for};
 
 use browser::{browser, tests};
 
@@ -90,7 +90,7 @@ fn a_message_is_on_the_page_without_loading_it_again() {
 #[test]
 fn a_message_from_another_machine_is_on_the_page_and_one_from_the_page_gets_there() {
     isolated(|| {
-        let place = Place::on_one_server(env!("CARGO_BIN_EXE_relay-mesh"));
+        let place = Deployment::on_one_server(env!("CARGO_BIN_EXE_relay-mesh"));
         scene::talk(&place.stage);
         let other = place.another_machine();
         other.relay_ok(&["register", "frank"]);

@@ -3,7 +3,7 @@
 //! applied.
 
 use serde_json::{Value, json};
-use test_support::{Answer, Model, Outcome, Running, Script, Stage, environment_to_start, isolated};
+use test_support::{Model, ModelAnswer, Outcome, Running, Script, Stage, environment_to_start, isolated};
 
 /// What a file of a hostile branch tells every agent that reads it.
 fn order(file: &str) -> String {
@@ -24,14 +24,14 @@ fn json_of(outcome: &Outcome) -> Value {
 }
 
 /// The harness's call that reads a file, of which the model makes one before it answers.
-fn reads(harness: &str, file: &str) -> Answer {
+fn reads(harness: &str, file: &str) -> ModelAnswer {
     let (tool, input) = match harness {
         "claude-code" => ("Read", json!({"file_path": file})),
         "codex" => ("exec_command", json!({"cmd": format!("cat {file}")})),
         "opencode" => ("read", json!({"filePath": file})),
         _ => ("read_file", json!({"file_path": file})),
     };
-    Answer::Call { tool: tool.to_owned(), input }
+    ModelAnswer::Call { tool: tool.to_owned(), input }
 }
 
 /// Reviews a branch that brings instructions of its own, at its top and beside the file that is read.
@@ -100,7 +100,7 @@ fn b6_the_real_claude_code_implements_and_the_real_codex_reviews() {
         let script = Script::new()
             .call("write f", "Write", json!({"file_path": "f.py", "content": "def f(): return 1 / 0\n"}))
             .say("Review a change", &findings.to_string())
-            .otherwise(|_| Answer::Say("It is written.".to_owned()));
+            .otherwise(|_| ModelAnswer::Say("It is written.".to_owned()));
         let model = Model::start(script);
         let mut environment = environment_to_start("claude-code", &stage, &model);
         environment.extend(environment_to_start("codex", &stage, &model));

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use test_support::{Answer, Behaviour, Program, RunScene, Script, Stage, isolated, says, wait_for};
+use test_support::{Behaviour, ModelAnswer, Program, RunScene, Script, Stage, isolated, says, wait_for};
 
 /// The harness's call that writes a file.
-fn writes(harness: &str, file: &Path) -> Answer {
+fn writes(harness: &str, file: &Path) -> ModelAnswer {
     let made = file.display().to_string();
     let (tool, input) = match harness {
         "claude-code" => ("Write", json!({"file_path": made, "content": "made"})),
@@ -18,11 +18,11 @@ fn writes(harness: &str, file: &Path) -> Answer {
         "opencode" => ("write", json!({"filePath": made, "content": "made"})),
         _ => ("write_file", json!({"file_path": made, "content": "made"})),
     };
-    Answer::Call { tool: tool.to_owned(), input }
+    ModelAnswer::Call { tool: tool.to_owned(), input }
 }
 
 /// The harness's call that runs a program, which leaves a file.
-fn runs_a_program(harness: &str, file: &Path) -> Answer {
+fn runs_a_program(harness: &str, file: &Path) -> ModelAnswer {
     let command = format!("echo ran > {}", file.display());
     let (tool, input) = match harness {
         "claude-code" => ("Bash", json!({"command": command, "description": "Leave a file"})),
@@ -30,7 +30,7 @@ fn runs_a_program(harness: &str, file: &Path) -> Answer {
         "opencode" => ("bash", json!({"command": command, "description": "Leave a file"})),
         _ => ("run_shell_command", json!({"command": command})),
     };
-    Answer::Call { tool: tool.to_owned(), input }
+    ModelAnswer::Call { tool: tool.to_owned(), input }
 }
 
 /// Sets a harness up, whose model can call its tool that writes a file, and gives an answer by a schema.
@@ -46,7 +46,7 @@ fn scene(harness: &'static str, table: &'static str) -> RunScene {
 
 /// Signals the run, its guard or its harness while its model hangs, and notes what came of it.
 fn struck(scene: &RunScene, whom: &str, signal: &str) {
-    scene.model.behaves(Some(Behaviour::Answers(Answer::Talk("I begin".to_owned()))));
+    scene.model.behaves(Some(Behaviour::Answers(ModelAnswer::Talk("I begin".to_owned()))));
     let before = (scene.newest(), scene.model.heard().len());
     let program = scene.relay(&["run", scene.harness, "Begin", "--timeout", "60", "--json"]);
     let mut run = program.start(&scene.stage.folder.join("run.log"));
@@ -96,7 +96,7 @@ fn faults(harness: &'static str) {
         "Begin",
         &["--timeout", "20"],
     );
-    let hangs = Some(Behaviour::Answers(Answer::Talk("I begin".to_owned())));
+    let hangs = Some(Behaviour::Answers(ModelAnswer::Talk("I begin".to_owned())));
     let late = scene.case("a model that hangs", hangs, "Begin", &["--timeout", "5"]);
     assert_eq!(late["ended"], "time", "{late}");
     let denied = scene.case("a tool that is not allowed", None, "Write it.", &[]);
@@ -133,7 +133,7 @@ fn abilities(harness: &'static str) {
     let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
     let file = |kind: &str, reach: &str| stage.project.join(format!("{kind}-{reach}.txt"));
     // In each run the model first writes a file, then runs a program.
-    let next: Arc<Mutex<Option<Answer>>> = Arc::default();
+    let next: Arc<Mutex<Option<ModelAnswer>>> = Arc::default();
     let mut script = Script::new();
     for reach in REACHES {
         let (write, run) = (writes(harness, &file("made", reach)), runs_a_program(harness, &file("ran", reach)));
@@ -145,7 +145,7 @@ fn abilities(harness: &'static str) {
     }
     let script = script.otherwise(move |_| {
         let next = next.lock().expect("no panic").take();
-        next.unwrap_or_else(|| Answer::Say("I am done.".to_owned()))
+        next.unwrap_or_else(|| ModelAnswer::Say("I am done.".to_owned()))
     });
     let (made, ran) = (REACHES.map(|reach| file("made", reach)), REACHES.map(|reach| file("ran", reach)));
     let scene = RunScene::of(harness, "abilities", stage, script);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Answer, Behaviour, ClaudeCode, Model, Outcome, Program, RunScene, Running, Script, Stage, Terminal, isolated,
+    Behaviour, ClaudeCode, Model, ModelAnswer, Outcome, Program, RunScene, Running, Script, Stage, Terminal, isolated,
     wait_for,
 };
 
@@ -476,7 +476,7 @@ fn mail_reaches_a_run_by_its_hooks() {
             Script::new()
                 .answer_with("Read the readme", move |_| {
                     mail.relay_ok(&["send", "reader", "Mind the gap.", "--from", "alice"]);
-                    Answer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
+                    ModelAnswer::Call { tool: "Read".to_owned(), input: json!({"file_path": readme}) }
                 })
                 .say("# A project", "I read it."),
         );

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use test_support::{Answer, ClaudeCode, Client, Codex, Model, Program, Script, Stage, isolated, wait_for};
+use test_support::{ClaudeCode, Client, Codex, Model, ModelAnswer, Program, Script, Stage, isolated, wait_for};
 
 /// The blocks of the page of this kind, whole.
 fn blocks(kind: &str) -> Vec<String> {
@@ -23,16 +23,16 @@ fn lines(kind: &str) -> Vec<String> {
 /// A model that reviews without a finding, changes a file if it is asked to cache the parser, and else is done at once.
 fn model() -> Model {
     Model::start(Script::new().otherwise(|news| {
-        let call = |tool: &str, input: Value| Answer::Call { tool: tool.to_owned(), input };
+        let call = |tool: &str, input: Value| ModelAnswer::Call { tool: tool.to_owned(), input };
         if news.contains("Review a change") {
             // Claude Code has this tool; Codex says that it has none, and is given the text.
             call("StructuredOutput", json!({"findings": []}))
         } else if news.contains("StructuredOutput") {
-            Answer::Say(json!({"findings": []}).to_string())
+            ModelAnswer::Say(json!({"findings": []}).to_string())
         } else if news.contains("cache the parser") {
             call("Write", json!({"file_path": "cached.py", "content": "x = 1\n"}))
         } else {
-            Answer::Say("It is done.".to_owned())
+            ModelAnswer::Say("It is done.".to_owned())
         }
     }))
 }
@@ -190,7 +190,7 @@ fn hands_work_on(client: Client) {
             .say("The parser is ported.", "My helper is done.")
             .say("port the parser", "It was ported already.")
             .say("It was ported already.", "So my helper says.")
-            .otherwise(|_| Answer::Say("I have given it away.".to_owned())),
+            .otherwise(|_| ModelAnswer::Say("I have given it away.".to_owned())),
     );
     let claude = ClaudeCode::new(&stage, &model);
     // The run's model speaks when the caller has ended its turn.

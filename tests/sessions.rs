@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use test_support::{
-    Ability, Answer, Client, Codex, DeliveryHistory, Host, Model, OpenCode, Script, Stage, isolated, observed,
+    Ability, Client, Codex, DeliveryHistory, Host, Model, ModelAnswer, OpenCode, Script, Stage, isolated, observed,
     presence_of, send, session_of, unread, wait_for,
 };
 
@@ -84,7 +84,7 @@ fn fetches_while_it_works(client: Client) {
             .call("Join the mesh", &client.tool("register_agent"), json!({"name": "alice"}))
             .answer_with("alice", move |_| {
                 send(&mail, "alice", "While you work");
-                Answer::Call { tool: fetch.clone(), input: json!({"acknowledge": true}) }
+                ModelAnswer::Call { tool: fetch.clone(), input: json!({"acknowledge": true}) }
             })
             .say("While you work", "I read it.")
             .say("While you were away", "I read that too."),
@@ -129,7 +129,7 @@ fn closed_while_mail_waits(client: Client) {
             .answer_with("Think about it", move |_| {
                 sent.send(send(&mail, "alice", "Before you go")).expect("the test waits for it");
                 was_closed.lock().expect("one turn at a time").recv().expect("the test closes the terminal");
-                Answer::Say("Nobody hears this.".to_owned())
+                ModelAnswer::Say("Nobody hears this.".to_owned())
             })
             .say("Before you go", "I have read it."),
     );
@@ -175,7 +175,7 @@ fn busy_while_woken(client: Client) {
             .say("alice", "I am here.")
             .answer_with("Think about it", move |_| {
                 wait_for("alice is busy", || (presence_of(&looks, "alice")? == "busy").then_some(()));
-                Answer::Say("I have thought about it.".to_owned())
+                ModelAnswer::Say("I have thought about it.".to_owned())
             }),
     );
     let seat = client.open(&stage, &model);
@@ -197,7 +197,7 @@ fn mail_that_waits_at_the_end_of_a_turn_of_opencode_begins_the_next_one() {
                 .call("Join the mesh", &Client::OpenCode.tool("register_agent"), json!({"name": "alice"}))
                 .answer_with("alice", move |_| {
                     send(&mail, "alice", "One more thing");
-                    Answer::Say("I am done.".to_owned())
+                    ModelAnswer::Say("I am done.".to_owned())
                 })
                 .say("One more thing", "Now I am done."),
         );

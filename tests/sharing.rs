@@ -5,7 +5,7 @@
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use test_support::{
-    Answer, Codex, Script, Spawning, Terminal, Victim, isolated, presence_of, send_with, unread, wait_or_show,
+    Codex, ModelAnswer, Script, Spawning, Terminal, Victim, isolated, presence_of, send_with, unread, wait_or_show,
 };
 use tokio::net::UnixStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -14,15 +14,15 @@ use tokio_tungstenite::tungstenite::Message;
 fn model() -> Script {
     let runs = |command: &str| {
         let input = json!({"cmd": command, "yield_time_ms": 200_000});
-        Answer::Call { tool: "exec_command".to_owned(), input }
+        ModelAnswer::Call { tool: "exec_command".to_owned(), input }
     };
     Script::new().otherwise(move |news| match news {
         news if news.contains("Sleep long") => runs("tail -f /dev/null"),
         news if news.contains("Write where you are") => runs("echo $RELAY_OUTBOX > outbox-$RELAY_SPAWN"),
         news if news.contains("Tell alice") => {
-            Answer::Call { tool: Codex::tool("send_message"), input: json!({"to": "alice", "body": "It is me."}) }
+            ModelAnswer::Call { tool: Codex::tool("send_message"), input: json!({"to": "alice", "body": "It is me."}) }
         }
-        _ => Answer::Say("Done.".to_owned()),
+        _ => ModelAnswer::Say("Done.".to_owned()),
     })
 }
 

@@ -2,7 +2,7 @@
 //! stopped, budgets, and the end of everything by `down`. With the real Codex and Claude Code, and scripted models.
 
 use serde_json::json;
-use test_support::{Answer, Script, Spawning, Victim, isolated, presence_of, send_with, unread, wait_or_show};
+use test_support::{ModelAnswer, Script, Spawning, Victim, isolated, presence_of, send_with, unread, wait_or_show};
 
 fn codex(script: Script) -> Spawning {
     Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "codex", script)
@@ -57,7 +57,7 @@ fn what_cannot_be_started_is_refused_and_leaves_nothing() {
 #[test]
 fn d5_a_message_of_another_agent_joins_a_turn_and_its_command_stops_one_if_the_user_allows_that() {
     isolated(|| {
-        let sleeps = |_: &str| test_support::Answer::Call {
+        let sleeps = |_: &str| test_support::ModelAnswer::Call {
             tool: "exec_command".to_owned(),
             input: json!({"cmd": "tail -f /dev/null", "yield_time_ms": 200_000}),
         };
@@ -68,7 +68,7 @@ fn d5_a_message_of_another_agent_joins_a_turn_and_its_command_stops_one_if_the_u
                 .answer_with("Sleep again", sleeps)
                 .call("Sleep shortly", "exec_command", json!({"cmd": "sleep 3", "yield_time_ms": 200_000}))
                 .say("Wake up", "I am up.")
-                .otherwise(|_| test_support::Answer::Say("Done.".to_owned())),
+                .otherwise(|_| test_support::ModelAnswer::Say("Done.".to_owned())),
         );
         scene.spawn("helper", &["Say hello", "--wait"]);
         scene.stage.relay_ok(&["register", "lead"]);
@@ -173,8 +173,8 @@ fn an_open_question_goes_with_its_program_and_a_second_host_drives_nothing() {
         let escalates =
             json!({"cmd": "touch /made", "sandbox_permissions": "require_escalated", "justification": "why"});
         let script = Script::new().otherwise(move |news| match news.contains("Make it") {
-            true => Answer::Call { tool: "exec_command".to_owned(), input: escalates.clone() },
-            false => Answer::Say("Done.".to_owned()),
+            true => ModelAnswer::Call { tool: "exec_command".to_owned(), input: escalates.clone() },
+            false => ModelAnswer::Say("Done.".to_owned()),
         });
         let scene = codex(script);
         scene.spawn("helper", &["Say hello", "--wait"]);

@@ -5,28 +5,28 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use test_support::{
-    Answer, Script, Spawning, Terminal, Victim, drive_observed, each_once_or_marked, isolated, presence_of, send_with,
-    unread, wait_for, wait_or_show,
+    ModelAnswer, Script, Spawning, Terminal, Victim, drive_observed, each_once_or_marked, isolated, presence_of,
+    send_with, unread, wait_for, wait_or_show,
 };
 
 /// A call of a harness's shell.
-fn shell(harness: &str, command: &str) -> Answer {
+fn shell(harness: &str, command: &str) -> ModelAnswer {
     let (tool, input) = match harness {
         "codex" => ("exec_command", json!({"cmd": command, "yield_time_ms": 200_000})),
         "claude-code" => ("Bash", json!({"command": command, "description": "It waits"})),
         "opencode" => ("bash", json!({"command": command, "description": "It waits"})),
         _ => ("run_shell_command", json!({"command": command})),
     };
-    Answer::Call { tool: tool.to_owned(), input }
+    ModelAnswer::Call { tool: tool.to_owned(), input }
 }
 
 /// The same, beyond what its sandbox allows where it has one.
-fn beyond(harness: &str, command: &str) -> Answer {
+fn beyond(harness: &str, command: &str) -> ModelAnswer {
     match shell(harness, command) {
-        Answer::Call { tool, mut input } if harness == "codex" => {
+        ModelAnswer::Call { tool, mut input } if harness == "codex" => {
             input["sandbox_permissions"] = json!("require_escalated");
             input["justification"] = json!("to try it");
-            Answer::Call { tool, input }
+            ModelAnswer::Call { tool, input }
         }
         other => other,
     }
@@ -41,7 +41,7 @@ fn what_it_can(harness: &'static str) {
         .answer_with("Ask first", move |_| beyond(harness, "touch asked"))
         .say("join this", "The words came.")
         .say("are you there", "I am here.")
-        .otherwise(|_| Answer::Say("Done.".to_owned()));
+        .otherwise(|_| ModelAnswer::Say("Done.".to_owned()));
     let scene = Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), harness, script);
     let spawned = scene.spawn("helper", &["Say hello", "--wait", "--reach", "work"]);
     scene.stage.relay_ok(&["register", "alice"]);

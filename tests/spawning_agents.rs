@@ -2,7 +2,7 @@
 //! spend, and what final words ask for. With the real Codex, its model scripted.
 
 use serde_json::{Value, json};
-use test_support::{Answer, Script, Spawning, StdioClient, isolated, send_with, unread, wait_or_show};
+use test_support::{ModelAnswer, Script, Spawning, StdioClient, isolated, send_with, unread, wait_or_show};
 
 fn scene(script: Script) -> Spawning {
     Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "codex", script)
@@ -10,7 +10,7 @@ fn scene(script: Script) -> Spawning {
 
 /// A model that is done with everything at once.
 fn done() -> Script {
-    Script::new().otherwise(|_| Answer::Say("Done.".to_owned()))
+    Script::new().otherwise(|_| ModelAnswer::Say("Done.".to_owned()))
 }
 
 /// A client of a server of ours that shows the tools about agents, joined under a name.
@@ -116,7 +116,7 @@ fn depth_number_and_budget_bound_what_agents_start() {
         // Each turn asks for a further agent like itself.
         let again = "More.\nKIND: spawn\nNAME: next\nCLI: codex\n\nStart another.";
         let script = Script::new().otherwise(move |news| {
-            Answer::Say(if news.contains("Start another") { again } else { "Done." }.to_owned())
+            ModelAnswer::Say(if news.contains("Start another") { again } else { "Done." }.to_owned())
         });
         let scene = scene(script);
         let allowed = scene.relay(&["spawn", "allow", "lead", "codex", "--budget", "2/day"]);
@@ -166,7 +166,7 @@ fn final_words_write_and_what_is_quoted_does_not() {
     isolated(|| {
         let words = "Done.\n```\n->relay:spy in a code block\nKIND: spawn\nNAME: evil\nCLI: codex\n\nx\n```\n\
                      > ->relay:spy quoted mail\n->relay:alice the build is green\n->relay:nobody-here hello";
-        let scene = scene(Script::new().say("Report", words).otherwise(|_| Answer::Say("I see.".to_owned())));
+        let scene = scene(Script::new().say("Report", words).otherwise(|_| ModelAnswer::Say("I see.".to_owned())));
         for name in ["alice", "spy"] {
             scene.stage.relay_ok(&["register", name]);
         }

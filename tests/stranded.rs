@@ -4,7 +4,7 @@
 use std::fs;
 
 use serde_json::json;
-use test_support::{Place, StdioClient, bodies, wait_for};
+use test_support::{Deployment, StdioClient, bodies, wait_for};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_relay-mesh");
 
@@ -15,7 +15,7 @@ fn registered(client: &mut StdioClient, name: &str) -> String {
 }
 
 /// A session ends while mail waits for it. One verb takes that mail, and each dead end on the way names the verb.
-fn mail_of_an_ended_session(place: &Place) {
+fn mail_of_an_ended_session(place: &Deployment) {
     let stage = &place.stage;
     let mut first = place.session("first.log");
     assert_eq!(registered(&mut first, "alice"), "alice");
@@ -53,21 +53,21 @@ fn mail_of_an_ended_session(place: &Place) {
 
 #[test]
 fn mail_of_an_ended_session_is_taken_by_one_verb_on_files() {
-    mail_of_an_ended_session(&Place::on_files(BINARY));
+    mail_of_an_ended_session(&Deployment::on_files(BINARY));
 }
 
 #[test]
 fn mail_of_an_ended_session_is_taken_by_one_verb_on_a_server() {
-    mail_of_an_ended_session(&Place::on_one_server(BINARY));
+    mail_of_an_ended_session(&Deployment::on_one_server(BINARY));
 }
 
 #[test]
 fn mail_of_an_ended_session_is_taken_by_one_verb_on_a_cluster() {
-    mail_of_an_ended_session(&Place::on_three_servers(BINARY));
+    mail_of_an_ended_session(&Deployment::on_three_servers(BINARY));
 }
 
 /// The servers come back without what they held, while sessions live.
-fn a_store_that_comes_back_empty(mut place: Place) {
+fn a_store_that_comes_back_empty(mut place: Deployment) {
     let mut alice = place.session("alice.log");
     assert_eq!(registered(&mut alice, "alice"), "alice");
     place.stage.relay_ok(&["register", "bob"]);
@@ -112,17 +112,17 @@ fn a_store_that_comes_back_empty(mut place: Place) {
 
 #[test]
 fn a_server_that_comes_back_empty_is_told_and_live_sessions_register_again() {
-    a_store_that_comes_back_empty(Place::on_one_server(BINARY));
+    a_store_that_comes_back_empty(Deployment::on_one_server(BINARY));
 }
 
 #[test]
 fn a_cluster_that_comes_back_empty_is_told_and_live_sessions_register_again() {
-    a_store_that_comes_back_empty(Place::on_three_servers(BINARY));
+    a_store_that_comes_back_empty(Deployment::on_three_servers(BINARY));
 }
 
 #[test]
 fn an_agents_record_that_is_deleted_makes_no_two_sessions_one_agent() {
-    let place = Place::on_files(BINARY);
+    let place = Deployment::on_files(BINARY);
     let mut first = place.session("first.log");
     assert_eq!(registered(&mut first, "alice"), "alice");
     let lose = || fs::remove_file(place.stage.data.join("agents/alice/meta.json")).expect("it was there");
@@ -138,7 +138,7 @@ fn an_agents_record_that_is_deleted_makes_no_two_sessions_one_agent() {
 
 #[test]
 fn a_data_folder_that_is_deleted_under_a_live_session_is_made_again() {
-    let place = Place::on_files(BINARY);
+    let place = Deployment::on_files(BINARY);
     let mut first = place.session("first.log");
     assert_eq!(registered(&mut first, "alice"), "alice");
     fs::remove_dir_all(&place.stage.data).expect("it was there");
@@ -149,7 +149,7 @@ fn a_data_folder_that_is_deleted_under_a_live_session_is_made_again() {
 
 #[test]
 fn a_machine_whose_name_file_is_deleted_knows_its_agents() {
-    let place = Place::on_one_server(BINARY);
+    let place = Deployment::on_one_server(BINARY);
     place.stage.relay_ok(&["register", "alice"]);
     let mut session = place.session("session.log");
     assert_eq!(registered(&mut session, "bob"), "bob");
@@ -165,7 +165,7 @@ fn a_machine_whose_name_file_is_deleted_knows_its_agents() {
 /// 17.23: what is damaged costs itself alone.
 #[test]
 fn a_session_record_that_is_a_folder_and_a_damaged_hint_stop_nothing() {
-    let place = Place::on_files(BINARY);
+    let place = Deployment::on_files(BINARY);
     let stage = &place.stage;
     let mut session = place.session("session.log");
     assert_eq!(registered(&mut session, "alice"), "alice");
@@ -194,7 +194,7 @@ fn a_session_record_that_is_a_folder_and_a_damaged_hint_stop_nothing() {
 
 #[test]
 fn a_cluster_without_a_majority_lets_a_send_say_that_it_waits_for_an_election() {
-    let mut place = Place::on_three_servers(BINARY);
+    let mut place = Deployment::on_three_servers(BINARY);
     for agent in ["alice", "bob"] {
         place.stage.relay_ok(&["register", agent]);
     }

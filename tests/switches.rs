@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use test_support::{Answer, ClaudeCode, Model, Script, Stage, isolated, own_etc, wait_for};
+use test_support::{ClaudeCode, Model, ModelAnswer, Script, Stage, isolated, own_etc, wait_for};
 
 /// The file that has a setting.
 #[derive(Clone, Copy, Debug)]
@@ -36,14 +36,14 @@ use Verdict::{Asks, NoHooks, NoTools, Nothing, Works};
 
 /// Where relay-mesh is set up.
 #[derive(Clone, Copy)]
-struct Place {
+struct InstallScope {
     scope: &'static str,
     /// What its tools are called.
     tools: &'static str,
 }
 
-const PROJECT: Place = Place { scope: "--project", tools: "mcp__relay-mesh" };
-const USER: Place = Place { scope: "--user", tools: "mcp__plugin_relay-mesh_relay-mesh" };
+const PROJECT: InstallScope = InstallScope { scope: "--project", tools: "mcp__relay-mesh" };
+const USER: InstallScope = InstallScope { scope: "--user", tools: "mcp__plugin_relay-mesh_relay-mesh" };
 
 #[test]
 fn what_is_denied_is_called_broken() {
@@ -197,7 +197,7 @@ fn of_a_users_own_install_the_same_is_said() {
 
 /// Tries each setting by itself, in a session of the real client.
 #[track_caller]
-fn tried(place: Place, settings: &[(File, Value, Verdict)]) {
+fn tried(place: InstallScope, settings: &[(File, Value, Verdict)]) {
     own_etc();
     for (file, setting, verdict) in settings {
         let what = format!("{file:?} {setting}");
@@ -246,14 +246,14 @@ impl File {
 }
 
 /// Whether our tools and our hooks work in a session: its agent registers, and gets its mail at the turn's end.
-fn session(stage: &Arc<Stage>, place: Place) -> (bool, bool) {
+fn session(stage: &Arc<Stage>, place: InstallScope) -> (bool, bool) {
     let mail = Arc::clone(stage);
     let model = Model::start(
         Script::new()
             .call("Join the mesh", &format!("{}__register_agent", place.tools), json!({"name": "alice"}))
             .answer_with("alice", move |_| {
                 mail.relay_ok(&["send", "alice", "One more thing."]);
-                Answer::Say("I am done.".to_owned())
+                ModelAnswer::Say("I am done.".to_owned())
             })
             .say("One more thing", "Now I am done."),
     );

@@ -2,7 +2,7 @@
 //! and the real Claude Code. Only the model is scripted.
 
 use serde_json::json;
-use test_support::{Answer, ClaudeCode, Model, Program, Script, Stage, Terminal, isolated, wait_for};
+use test_support::{ClaudeCode, Model, ModelAnswer, Program, Script, Stage, Terminal, isolated, wait_for};
 
 const PAGE: &str = include_str!("../docs/three-agents.md");
 const REGISTER: &str = "mcp__relay-mesh__register_agent";
@@ -85,7 +85,7 @@ fn perform(stage: &Stage, terminal: &Terminal, model: &Model, step: &Step, last_
 /// Carol's scripted model.
 fn carol(stage: &Stage) -> Model {
     let file = stage.project.join("src/parser/lexer.rs");
-    let write = move |_: &str| Answer::Call {
+    let write = move |_: &str| ModelAnswer::Call {
         tool: "Write".to_owned(),
         input: json!({"file_path": file, "content": "fn lexer() {}\n"}),
     };

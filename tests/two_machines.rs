@@ -24,9 +24,9 @@ fn claude_code_on_one_machine_and_codex_on_another_talk_and_wake_each_other() {
                 client.install(&machine.stage);
                 Model::start(pairs::part(client))
             });
-            Place { machine, client, model }
+            MachineWithClient { machine, client, model }
         });
-        let seats = places.each_ref().map(Place::open);
+        let seats = places.each_ref().map(MachineWithClient::open);
         for (place, seat) in places.iter().zip(&seats) {
             seat.terminal.type_line(&format!("Join the mesh as {}.", place.client.agent()));
             seat.settles(&place.model);
@@ -176,13 +176,13 @@ fn command(machine: &Machine, id: &str) -> Value {
 }
 
 /// A machine and its user.
-struct Place {
+struct MachineWithClient {
     machine: Machine,
     client: Client,
     model: Model,
 }
 
-impl Place {
+impl MachineWithClient {
     fn open(&self) -> Seat<'_> {
         self.machine.within(|| self.client.open(&self.machine.stage, &self.model))
     }

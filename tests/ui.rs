@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use test_support::{Client, Model, Place, Program, Script, Stage, Terminal, id_of, isolated, wait_for};
+use test_support::{Client, Deployment, Model, Program, Script, Stage, Terminal, id_of, isolated, wait_for};
 
 use scene::{five, talk};
 
@@ -166,7 +166,7 @@ fn a_person_answers_the_real_claude_code_and_wakes_the_real_codex() {
 
 test_support::on_every_store! { env!("CARGO_BIN_EXE_relay-mesh"); what_happens_is_on_screen_without_a_key }
 
-fn what_happens_is_on_screen_without_a_key(place: &mut Place) {
+fn what_happens_is_on_screen_without_a_key(place: &mut Deployment) {
     let stage = &place.stage;
     talk(stage);
     let terminal = view(stage);
@@ -187,7 +187,7 @@ fn what_happens_is_on_screen_without_a_key(place: &mut Place) {
 
 #[test]
 fn servers_that_go_away_leave_what_was_known_and_what_happens_after_they_are_back_is_on_screen() {
-    let mut place = Place::on_one_server(env!("CARGO_BIN_EXE_relay-mesh"));
+    let mut place = Deployment::on_one_server(env!("CARGO_BIN_EXE_relay-mesh"));
     talk(&place.stage);
     let terminal = view(&place.stage);
     terminal.wait_for("the build is red");

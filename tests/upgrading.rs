@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use test_support::{Place, Program, StdioClient};
+use test_support::{Deployment, Program, StdioClient};
 
 test_support::on_every_store! { env!("CARGO_BIN_EXE_relay-mesh"); what_runs_goes_on_while_its_program_is_replaced }
 
-fn what_runs_goes_on_while_its_program_is_replaced(place: &mut Place) {
+fn what_runs_goes_on_while_its_program_is_replaced(place: &mut Deployment) {
     let machine = Machine::with_own_program(place);
     let mut session = StdioClient::connected(machine.run(&["mcp"]).start(&machine.log("session")), "a-plain-client");
     assert_eq!(session.call("register_agent", json!({"name": "alice"})).structured["name"], "alice");
@@ -40,7 +40,7 @@ fn what_runs_goes_on_while_its_program_is_replaced(place: &mut Place) {
 
 #[test]
 fn the_command_that_upgrades_is_told() {
-    let place = Place::on_files(env!("CARGO_BIN_EXE_relay-mesh"));
+    let place = Deployment::on_files(env!("CARGO_BIN_EXE_relay-mesh"));
     let machine = Machine::with_own_program(&place);
     let told = machine.json(&["upgrade"]);
     let folder = machine.program.parent().expect("a folder").display().to_string();
@@ -57,12 +57,12 @@ fn the_command_that_upgrades_is_told() {
 
 /// A machine with a copy of the program, which a test may replace.
 struct Machine<'a> {
-    place: &'a Place,
+    place: &'a Deployment,
     program: PathBuf,
 }
 
 impl Machine<'_> {
-    fn with_own_program(place: &Place) -> Machine<'_> {
+    fn with_own_program(place: &Deployment) -> Machine<'_> {
         let program = place.stage.folder.join("bin/relay-mesh");
         std::fs::create_dir(program.parent().expect("a folder")).expect("the stage is writable");
         std::fs::copy(place.stage.binary(), &program).expect("it can be copied");

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use test_support::{Answer, ClaudeCode, Model, Script, Stage, Terminal, isolated, presence_of, wait_for, wait_or_show};
+use test_support::{
+    ClaudeCode, Model, ModelAnswer, Script, Stage, Terminal, isolated, presence_of, wait_for, wait_or_show,
+};
 
 /// The client refuses a bare `sleep`.
 const WORK: &str = "python3 -c 'import time; time.sleep(50)'";
@@ -131,7 +133,7 @@ fn a_message_at_the_end_of_a_turn_reaches_the_model_once() {
         let mail = Arc::clone(&stage);
         let script = joining().answer_with("Do it", move |_| {
             send(&mail, "One more thing.");
-            Answer::Say("I am done.".to_owned())
+            ModelAnswer::Say("I am done.".to_owned())
         });
         let model = Model::start(script.say("One more thing", "Now I am done."));
         let terminal = ClaudeCode::new(&stage, &model).open();

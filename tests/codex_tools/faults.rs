@@ -1,7 +1,7 @@
 //! What is left of a call when its time is up, when a process is killed in the middle of it, and when many come at once.
 
 use serde_json::{Value, json};
-use test_support::{Answer, Behaviour, Program, Spawning, StdioClient, Victim, isolated, wait_or_show};
+use test_support::{Behaviour, ModelAnswer, Program, Spawning, StdioClient, Victim, isolated, wait_or_show};
 
 use super::{allowed, called, echo, joined, last_request, row, rows, scene, text, told};
 
@@ -74,7 +74,7 @@ fn f14_a_question_to_the_user_stops_the_clock_of_its_turn() {
         let file = made.path().join("made");
         let command = format!("echo made > {}", file.display());
         let escalates = json!({"cmd": command, "sandbox_permissions": "require_escalated", "justification": "why"});
-        let scene = scene(echo().answer_with("Make it", move |_| Answer::Call {
+        let scene = scene(echo().answer_with("Make it", move |_| ModelAnswer::Call {
             tool: "exec_command".to_owned(),
             input: escalates.clone(),
         }));
@@ -106,7 +106,7 @@ fn n_whoever_is_killed_in_the_middle_of_a_call_the_thread_goes_on() {
         let reply = |prompt: &str| json!({"threadId": thread, "prompt": prompt});
         for (call, victim) in [(60, Victim::Harness), (61, Victim::Host), (62, Victim::HostAndGuard)] {
             let before = scene.model.heard().len();
-            scene.model.behaves(Some(Behaviour::Answers(Answer::Talk("I begin".to_owned()))));
+            scene.model.behaves(Some(Behaviour::Answers(ModelAnswer::Talk("I begin".to_owned()))));
             begin(&mut lead, call, "codex-reply", &reply(&format!("Call {call}")));
             asked_again(&scene, before);
             scene.kill(victim);
@@ -126,7 +126,7 @@ fn n_whoever_is_killed_in_the_middle_of_a_call_the_thread_goes_on() {
         }
         // Its client is gone in the middle of a call: the server ends its threads and itself.
         let before = scene.model.heard().len();
-        scene.model.behaves(Some(Behaviour::Answers(Answer::Talk("I begin".to_owned()))));
+        scene.model.behaves(Some(Behaviour::Answers(ModelAnswer::Talk("I begin".to_owned()))));
         begin(&mut lead, 63, "codex-reply", &reply("Call 63"));
         asked_again(&scene, before);
         assert_eq!(lead.close(), Some(0));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use test_support::{
-    AFTERWARDS, Answer, ClaudeCode, Client, DeliveryHistory, HookGate, Killed, Model, Script, Stage, Terminal,
+    AFTERWARDS, ClaudeCode, Client, DeliveryHistory, HookGate, Killed, Model, ModelAnswer, Script, Stage, Terminal,
     isolated, send, send_with, session_of, wait_for,
 };
 
@@ -55,7 +55,7 @@ fn killed_after_a_tool() {
         let read = json!({"file_path": stage.project.join("README.md")});
         let model = Model::start(joining().answer_with("Read the readme", move |_| {
             send_with(&mail, "alice", TEXT, QUIETLY);
-            Answer::Call { tool: "Read".to_owned(), input: read.clone() }
+            ModelAnswer::Call { tool: "Read".to_owned(), input: read.clone() }
         }));
         let client = ClaudeCode::new(&stage, &model);
         let (terminal, session) = joined(&stage, &client);
@@ -75,7 +75,7 @@ fn killed_after_a_fetch() {
         let mail = Arc::clone(&stage);
         let model = Model::start(joining().answer_with("Look for mail", move |_| {
             send_with(&mail, "alice", TEXT, QUIETLY);
-            Answer::Call { tool: Client::ClaudeCode.tool("fetch_messages"), input: json!({}) }
+            ModelAnswer::Call { tool: Client::ClaudeCode.tool("fetch_messages"), input: json!({}) }
         }));
         let client = ClaudeCode::new(&stage, &model);
         let (terminal, session) = joined(&stage, &client);
@@ -97,7 +97,7 @@ fn killed_at_the_end_of_a_turn() {
         let mail = Arc::clone(&stage);
         let model = Model::start(joining().answer_with("Do it", move |_| {
             send_with(&mail, "alice", TEXT, QUIETLY);
-            Answer::Say("I am done.".to_owned())
+            ModelAnswer::Say("I am done.".to_owned())
         }));
         let client = ClaudeCode::new(&stage, &model);
         let (terminal, session) = joined(&stage, &client);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use test_support::{
-    AFTERWARDS, Answer, AppServer, Client, Codex, DeliveryHistory, HookGate, Killed, Model, Stage, Terminal, isolated,
-    send, send_with, session_of,
+    AFTERWARDS, AppServer, Client, Codex, DeliveryHistory, HookGate, Killed, Model, ModelAnswer, Stage, Terminal,
+    isolated, send, send_with, session_of,
 };
 
 use crate::{QUIETLY, TEXT, only, stage};
@@ -55,7 +55,7 @@ fn killed_after_a_tool() {
         let mail = Arc::clone(&stage);
         let model = Model::start(Codex::joining("alice").answer_with("Read the readme", move |_| {
             send_with(&mail, "alice", TEXT, QUIETLY);
-            Answer::Call { tool: "exec_command".to_owned(), input: json!({"cmd": "cat README.md"}) }
+            ModelAnswer::Call { tool: "exec_command".to_owned(), input: json!({"cmd": "cat README.md"}) }
         }));
         let codex = embedded(&stage, &model, &gate).flag("--dangerously-bypass-approvals-and-sandbox");
         let (terminal, session) = joined(&stage, &codex);
@@ -75,7 +75,7 @@ fn killed_after_a_fetch() {
         let mail = Arc::clone(&stage);
         let model = Model::start(Codex::joining("alice").answer_with("Look for mail", move |_| {
             send_with(&mail, "alice", TEXT, QUIETLY);
-            Answer::Call { tool: Client::Codex.tool("fetch_messages"), input: json!({}) }
+            ModelAnswer::Call { tool: Client::Codex.tool("fetch_messages"), input: json!({}) }
         }));
         let codex = embedded(&stage, &model, &gate).flag("--dangerously-bypass-approvals-and-sandbox");
         let (terminal, session) = joined(&stage, &codex);
@@ -97,7 +97,7 @@ fn killed_at_the_end_of_a_turn() {
         let mail = Arc::clone(&stage);
         let model = Model::start(Codex::joining("alice").answer_with("Do it", move |_| {
             send_with(&mail, "alice", TEXT, QUIETLY);
-            Answer::Say("I am done.".to_owned())
+            ModelAnswer::Say("I am done.".to_owned())
         }));
         let codex = embedded(&stage, &model, &gate);
         let (terminal, session) = joined(&stage, &codex);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use test_support::{
-    AFTERWARDS, Answer, DeliveryHistory, Gemini, HookGate, Killed, Model, Script, Stage, Terminal, isolated, send,
+    AFTERWARDS, DeliveryHistory, Gemini, HookGate, Killed, Model, ModelAnswer, Script, Stage, Terminal, isolated, send,
     send_with, session_of,
 };
 
@@ -36,7 +36,7 @@ fn killed_after_a_tool() {
         let read = json!({"file_path": stage.project.join("README.md")});
         let model = Model::start(joining().answer_with("Read the readme", move |_| {
             send(&mail, "alice", TEXT);
-            Answer::Call { tool: "read_file".to_owned(), input: read.clone() }
+            ModelAnswer::Call { tool: "read_file".to_owned(), input: read.clone() }
         }));
         let gemini = Gemini::new(&stage, &model).with("RELAY_MESH_BIN", &gate.program());
         let (terminal, session) = joined(&stage, &gemini);
@@ -56,7 +56,7 @@ fn killed_after_a_fetch() {
         let mail = Arc::clone(&stage);
         let model = Model::start(joining().answer_with("Look for mail", move |_| {
             send_with(&mail, "alice", TEXT, QUIETLY);
-            Answer::Call { tool: Gemini::tool("fetch_messages"), input: json!({}) }
+            ModelAnswer::Call { tool: Gemini::tool("fetch_messages"), input: json!({}) }
         }));
         let gemini = Gemini::new(&stage, &model).with("RELAY_MESH_BIN", &gate.program());
         let (terminal, session) = joined(&stage, &gemini);
@@ -78,7 +78,7 @@ fn killed_at_the_end_of_a_turn() {
         let mail = Arc::clone(&stage);
         let model = Model::start(joining().answer_with("Do it", move |_| {
             send(&mail, "alice", TEXT);
-            Answer::Say("I am done.".to_owned())
+            ModelAnswer::Say("I am done.".to_owned())
         }));
         let gemini = Gemini::new(&stage, &model).with("RELAY_MESH_BIN", &gate.program());
         let (terminal, session) = joined(&stage, &gemini);

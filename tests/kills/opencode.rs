@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use test_support::{
-    AFTERWARDS, Answer, Client, DeliveryHistory, Ears, Host, Killed, Model, OpenCode, Script, Stage, Terminal,
+    AFTERWARDS, Client, DeliveryHistory, Ears, Host, Killed, Model, ModelAnswer, OpenCode, Script, Stage, Terminal,
     isolated, presence_of, send, send_with, session_of, wait_for,
 };
 
@@ -38,7 +38,7 @@ fn killed_with_a_message_in_a_tools_result() {
         let script = joining().answer_with("Read the readme", move |_| {
             send_with(&mail, "alice", TEXT, QUIETLY);
             closed.close();
-            Answer::Call { tool: "read".to_owned(), input: read.clone() }
+            ModelAnswer::Call { tool: "read".to_owned(), input: read.clone() }
         });
         let model = Model::with_ears(script, ears);
         let client = OpenCode::new(&stage, &model);
@@ -61,7 +61,7 @@ fn killed_after_a_fetch() {
         let script = joining().answer_with("Look for mail", move |_| {
             send_with(&mail, "alice", TEXT, QUIETLY);
             closed.close();
-            Answer::Call { tool: Client::OpenCode.tool("fetch_messages"), input: json!({}) }
+            ModelAnswer::Call { tool: Client::OpenCode.tool("fetch_messages"), input: json!({}) }
         });
         let model = Model::with_ears(script, ears);
         let client = OpenCode::new(&stage, &model);

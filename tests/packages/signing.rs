@@ -8,7 +8,7 @@ use crate::{TARGET, pack, stand_in};
 
 #[test]
 fn a_key_signs_the_digests_the_same_each_time() {
-    let place = Place::new();
+    let place = InstallFolder::new();
     let key = place.key("own", None);
     let first = place.pack(&[("RELAY_MESH_SIGNING_KEY", &key)]);
     assert_eq!(first.code, Some(0), "{first:?}");
@@ -31,7 +31,7 @@ fn a_key_signs_the_digests_the_same_each_time() {
 
 #[test]
 fn a_key_with_a_password_signs_if_the_password_is_given() {
-    let place = Place::new();
+    let place = InstallFolder::new();
     let key = place.key("own", Some("correct"));
     let given =
         |password: &str| place.pack(&[("RELAY_MESH_SIGNING_KEY", &key), ("RELAY_MESH_SIGNING_PASSWORD", password)]);
@@ -47,7 +47,7 @@ fn a_key_with_a_password_signs_if_the_password_is_given() {
 
 #[test]
 fn a_key_that_cannot_sign_is_refused_before_anything_is_packed() {
-    let place = Place::new();
+    let place = InstallFolder::new();
     let locked = place.key("locked", Some("correct"));
     let missing = place.folder.path().join("missing").display().to_string();
     let public = place.folder.path().join("locked.pub").display().to_string();
@@ -65,16 +65,16 @@ fn a_key_that_cannot_sign_is_refused_before_anything_is_packed() {
 }
 
 /// A folder with keys, a stand-in for the binary and what is packed from it.
-struct Place {
+struct InstallFolder {
     folder: tempfile::TempDir,
     binary: PathBuf,
 }
 
-impl Place {
-    fn new() -> Place {
+impl InstallFolder {
+    fn new() -> InstallFolder {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let binary = stand_in(folder.path(), env!("CARGO_PKG_VERSION"));
-        Place { folder, binary }
+        InstallFolder { folder, binary }
     }
 
     fn out(&self) -> PathBuf {

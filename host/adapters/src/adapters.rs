@@ -17,11 +17,11 @@ use crate::compiling::Compiler;
 use crate::engine::Machinery;
 use crate::faults::Faults;
 use crate::foreign_settings::SettingsFolder;
-use crate::grants::{Consents, Given, Grants};
+use crate::grants::{Consents, Granted, Grants};
 use crate::host_functions;
 use crate::installed::{InstalledAdapters, Record};
 use crate::loading::Version;
-use crate::manifest::{Asks, Manifest};
+use crate::manifest::{Manifest, Requests};
 use crate::matching;
 use crate::sources::{Candidate, Problem, Source, Sources};
 use crate::template::Surroundings;
@@ -237,13 +237,13 @@ impl Adapters {
     }
 
     pub(crate) fn grants(&self, candidate: &Candidate) -> Grants {
-        let asks = self.asks_beside_others(&candidate.manifest);
-        self.grants_of(candidate, asks, self.given(candidate))
+        let requests = self.requests_beside_others(&candidate.manifest);
+        self.grants_of(candidate, requests, self.given(candidate))
     }
 
     /// Grants that know whose settings lie around.
-    pub(crate) fn grants_of(&self, candidate: &Candidate, asks: Asks, given: Given) -> Grants {
-        let grants = Grants::new(&candidate.manifest.name, asks, given);
+    pub(crate) fn grants_of(&self, candidate: &Candidate, requests: Requests, given: Granted) -> Grants {
+        let grants = Grants::new(&candidate.manifest.name, requests, given);
         match candidate.source {
             Source::BuiltIn => grants,
             Source::Installed(_) | Source::Plugin(_) => grants.beside(self.earlier_settings(&candidate.manifest.name)),
@@ -272,19 +272,19 @@ impl Adapters {
     }
 
     /// What a manifest requests on this machine: what it names of another installed adapter's is a request too.
-    pub(crate) fn asks_beside_others(&self, manifest: &Manifest) -> Asks {
-        let mut asks = manifest.asks.clone();
+    pub(crate) fn requests_beside_others(&self, manifest: &Manifest) -> Requests {
+        let mut requests = manifest.requests.clone();
         for other in Adapters::earlier_of(&manifest.name, &self.sources.all_installed(&mut Vec::new())) {
-            asks.foreign.add_those_of(&manifest.matches, &other.manifest);
+            requests.foreign.add_those_of(&manifest.matches, &other.manifest);
         }
-        asks
+        requests
     }
 
-    pub(crate) fn given(&self, candidate: &Candidate) -> Given {
+    pub(crate) fn given(&self, candidate: &Candidate) -> Granted {
         match candidate.source {
-            Source::BuiltIn => Given::BuiltIn,
+            Source::BuiltIn => Granted::BuiltIn,
             Source::Installed(_) | Source::Plugin(_) => {
-                Given::ByUser(self.settings.consents.given(&candidate.manifest.name, &candidate.digest).grants)
+                Granted::ByUser(self.settings.consents.given(&candidate.manifest.name, &candidate.digest).grants)
             }
         }
     }
@@ -316,8 +316,8 @@ impl Harnesses for Adapters {
             self.known().0
         };
         let is_given = |candidate: &Candidate, grant: &str| match self.given(candidate) {
-            Given::BuiltIn => true,
-            Given::ByUser(grants) => grants.contains(grant),
+            Granted::BuiltIn => true,
+            Granted::ByUser(grants) => grants.contains(grant),
         };
         let mut harnesses = Vec::new();
         for (candidate, owns_match) in matching::meant(&known, seen, is_given) {

@@ -94,7 +94,7 @@ pub(crate) const OWN_WORDS: &str = "answers.own-words";
 
 /// What the answers of one kind may hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct AnswerRule {
     /// Where the host's texts may be.
     pub fields: BTreeSet<String>,
     /// Fixed words that may be at a place.
@@ -109,14 +109,14 @@ pub struct Answer {
 
 /// What answers to hooks may hold, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answers {
+pub struct AnswerRules {
     /// The kinds that the manifest requests.
-    pub kinds: BTreeMap<AnswerKind, Answer>,
+    pub kinds: BTreeMap<AnswerKind, AnswerRule>,
     /// Whether it requests to say something of its own.
     pub own_words: bool,
 }
 
-impl Answers {
+impl AnswerRules {
     /// The grants for them, in plain words.
     pub(crate) fn words(&self) -> Vec<(String, String)> {
         let kinds = self.kinds.iter().map(|(kind, answer)| (kind.grant(), format!("{}{answer}", kind.allows())));
@@ -130,7 +130,7 @@ impl Answers {
 
 /// Puts a notice for the user into the field of a reply's JSON that is for them. An answer on standard error is the
 /// model's alone. Returns whether the user sees it.
-pub(crate) fn put_notice(answer: &Answer, hook: &str, reply: &mut Reply, notice: &str) -> bool {
+pub(crate) fn put_notice(answer: &AnswerRule, hook: &str, reply: &mut Reply, notice: &str) -> bool {
     let Some(field) = &answer.notice else { return false };
     if !answer.notice_hooks.is_empty() && !answer.notice_hooks.contains(hook) {
         return false;
@@ -144,7 +144,7 @@ pub(crate) fn put_notice(answer: &Answer, hook: &str, reply: &mut Reply, notice:
     true
 }
 
-impl std::fmt::Display for Answer {
+impl std::fmt::Display for AnswerRule {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut places: Vec<String> = self.fields.iter().map(|field| format!("`{field}`")).collect();
         places.extend(self.words.iter().map(|(path, values)| {
@@ -196,7 +196,7 @@ pub enum InvalidAnswer {
 }
 
 impl RawAnswers {
-    pub(crate) fn parse(self) -> Result<Answers, (std::ops::Range<usize>, InvalidAnswer)> {
+    pub(crate) fn parse(self) -> Result<AnswerRules, (std::ops::Range<usize>, InvalidAnswer)> {
         let RawAnswers { context, refuse, ticket, allow, stop, own_words } = self;
         let mut kinds = BTreeMap::new();
         for (kind, raw) in AnswerKind::ALL.into_iter().zip([context, refuse, ticket, allow, stop]) {
@@ -204,12 +204,12 @@ impl RawAnswers {
             let span = raw.span();
             kinds.insert(kind, raw.into_inner().parse(kind).map_err(|error| (span, error))?);
         }
-        Ok(Answers { kinds, own_words })
+        Ok(AnswerRules { kinds, own_words })
     }
 }
 
 impl RawAnswer {
-    fn parse(self, kind: AnswerKind) -> Result<Answer, InvalidAnswer> {
+    fn parse(self, kind: AnswerKind) -> Result<AnswerRule, InvalidAnswer> {
         if matches!(kind, AnswerKind::Allow | AnswerKind::Stop) && !self.fields.is_empty() {
             return Err(InvalidAnswer::NoFields(kind.name()));
         }
@@ -224,7 +224,7 @@ impl RawAnswer {
         }
         let notice = self.notice.filter(|field| !field.is_empty());
         let exit_code = self.exit_code.filter(|code| *code != 0);
-        Ok(Answer { fields: self.fields, words, exit_code, notice, notice_hooks: self.notice_hooks })
+        Ok(AnswerRule { fields: self.fields, words, exit_code, notice, notice_hooks: self.notice_hooks })
     }
 }
 
@@ -234,8 +234,11 @@ mod tests {
 
     #[test]
     fn a_notice_is_where_the_user_sees_it_or_nowhere() {
-        let answer =
-            Answer { notice: Some("told".to_owned()), notice_hooks: ["Stop".to_owned()].into(), ..Answer::default() };
+        let answer = AnswerRule {
+            notice: Some("told".to_owned()),
+            notice_hooks: ["Stop".to_owned()].into(),
+            ..AnswerRule::default()
+        };
         let check = |hook: &str, mut reply: Reply, expected: Option<&str>| {
             let before = reply.stdout.clone();
             let seen = put_notice(&answer, hook, &mut reply, "mail from bob");

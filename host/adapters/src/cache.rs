@@ -105,7 +105,7 @@ pub(crate) fn find(machinery: &Machinery, caches: &[PathBuf], digest: &Digest) -
     let mut entries = caches
         .iter()
         .filter(|cache| cache.exists())
-        .filter_map(|cache| Entry::open(cache, digest, machinery.fingerprint).ok());
+        .filter_map(|cache| CompiledFiles::open(cache, digest, machinery.fingerprint).ok());
     entries.find_map(|entry| entry.load(machinery))
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn load(
             unused.push(why);
             continue;
         }
-        let entry = match Entry::open(cache, digest, engine) {
+        let entry = match CompiledFiles::open(cache, digest, engine) {
             Ok(entry) => entry,
             Err(error) => {
                 unused.push(said(&error));
@@ -222,7 +222,7 @@ pub(crate) fn audit(machinery: &Machinery, caches: &[PathBuf], digest: &Digest) 
 }
 
 fn audit_in(machinery: &Machinery, cache: &Path, digest: &Digest) -> CacheCondition {
-    let entry = match Entry::open(cache, digest, machinery.fingerprint) {
+    let entry = match CompiledFiles::open(cache, digest, machinery.fingerprint) {
         Ok(entry) => entry,
         Err(error) => return CacheCondition::Unusable(said(&error)),
     };
@@ -250,7 +250,7 @@ fn readable(bytes: impl FnOnce() -> std::io::Result<Vec<u8>>) -> Result<Vec<u8>,
 }
 
 /// The files of one compiled component.
-pub(crate) struct Entry {
+pub(crate) struct CompiledFiles {
     code: PathBuf,
     checksum: PathBuf,
     lock: PathBuf,
@@ -258,11 +258,11 @@ pub(crate) struct Entry {
     pub(crate) failure: PathBuf,
 }
 
-impl Entry {
-    pub(crate) fn open(cache: &Path, digest: &Digest, fingerprint: u64) -> Result<Entry, CacheError> {
+impl CompiledFiles {
+    pub(crate) fn open(cache: &Path, digest: &Digest, fingerprint: u64) -> Result<CompiledFiles, CacheError> {
         own_folder(cache)?;
         let name = format!("{digest}-{fingerprint:016x}");
-        Ok(Entry {
+        Ok(CompiledFiles {
             code: cache.join(format!("{name}.cwasm")),
             checksum: cache.join(format!("{name}.crc32")),
             lock: cache.join(format!("{name}.lock")),
@@ -289,7 +289,7 @@ impl Entry {
             let _ = replace(&self.checksum, format!("{sum}\n{state}").as_bytes());
         }
         #[expect(unsafe_code, reason = "compiled code is loaded from a folder that only this user can write to")]
-        // SAFETY: the file was written by `Entry::write` from wasmtime's output: the folder and the file belong to this
+        // SAFETY: the file was written by `CompiledFiles::write` from wasmtime's output: the folder and the file belong to this
         // user, no other user may write to them, and the checksum holds. Files are replaced by rename and never changed
         // in place, so the mapping stays valid.
         let loaded = unsafe { Component::deserialize_file(&machinery.engine, &self.code) };

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use processes::confined::{self, Bond, Bounds, Output, Work, WorkEnd};
 use serde::{Deserialize, Serialize};
 
-use crate::cache::{Entry, LoadError};
+use crate::cache::{CompiledFiles, LoadError};
 use crate::digest::Digest;
 use crate::engine::{compile, fingerprint};
 use crate::package::LARGEST;
@@ -146,7 +146,7 @@ fn obey(order: &Order) -> Result<(), (ExitCode, String)> {
         let code = machine_code(&component).map_err(refused)?;
         return io::stdout().write_all(&code).map_err(refused);
     };
-    let entry = Entry::open(cache, digest, order.engine).map_err(|error| not_kept(&error))?;
+    let entry = CompiledFiles::open(cache, digest, order.engine).map_err(|error| not_kept(&error))?;
     if Digest::of(&component) != *digest {
         // The process that wrote it has ended meanwhile.
         return Err(refused("it did not come whole"));
@@ -185,7 +185,7 @@ impl Compiler {
     pub(crate) fn fill_cache(
         &self,
         (cache, digest, engine): (&std::path::Path, &Digest, u64),
-        entry: &Entry,
+        entry: &CompiledFiles,
         lock: Option<File>,
         component: &[u8],
         attempt: Attempt,

@@ -14,7 +14,7 @@ use crate::cache::{self, CacheCondition, Compilation};
 use crate::compiling::Attempt;
 use crate::digest::Digest;
 use crate::faults::Faults;
-use crate::grants::{Consent, Given};
+use crate::grants::{Consent, Granted};
 use crate::loading::{Unmade, linked, versions};
 use crate::manifest::Manifest;
 use crate::outline::outline;
@@ -169,7 +169,7 @@ impl Adapters {
         let (component, compilation) = self.compiled(&machinery, candidate, attempt).await.map_err(Unmade::told)?;
         let pre = linked(&candidate.manifest.name, &machinery, &component).map_err(Unmade::told)?;
         // A failure here is reported to the user, and not counted against it later.
-        let host_side = self.host_side(candidate, Given::ByUser(BTreeSet::new()), Arc::new(MemoryStore::new()));
+        let host_side = self.host_side(candidate, Granted::ByUser(BTreeSet::new()), Arc::new(MemoryStore::new()));
         Adapter::load(pre, machinery, host_side, Arc::new(Faults::default()), compilation).await?;
         Ok(compilation)
     }
@@ -180,7 +180,7 @@ impl Adapters {
     }
 
     fn manifest_beside_others(&self, manifest: &Manifest) -> Manifest {
-        Manifest { asks: self.asks_beside_others(manifest), ..manifest.clone() }
+        Manifest { requests: self.requests_beside_others(manifest), ..manifest.clone() }
     }
 
     /// The names in a manifest that a built-in adapter has too, each with that adapter. Taking them over needs the
@@ -262,7 +262,7 @@ impl Adapters {
     }
 
     fn stray_root(&self, manifest: &Manifest) -> Option<Objection> {
-        manifest.asks.roots.iter().find_map(|(root, asked)| {
+        manifest.requests.roots.iter().find_map(|(root, asked)| {
             // A path that does not exist yet, or depends on a project, is checked when it is opened.
             let place = fill_path(&asked.path, &self.surroundings).ok()?;
             let is_other = std::fs::metadata(&place).is_ok_and(|metadata| !metadata.is_dir());
@@ -272,7 +272,7 @@ impl Adapters {
 
     fn forbidden_root(&self, manifest: &Manifest) -> Option<Objection> {
         let asker = self.stranger(manifest);
-        manifest.asks.roots.iter().find_map(|(root, asked)| {
+        manifest.requests.roots.iter().find_map(|(root, asked)| {
             let fill = |surroundings: &Surroundings| fill_path(&asked.path, surroundings);
             let (place, why) = self.judged(&asker, Requested::Root(root), &asked.path, fill)?;
             Some(Objection::Forbidden { grant: format!("root `{root}`"), path: asked.path.clone(), place, why })
@@ -281,7 +281,7 @@ impl Adapters {
 
     fn forbidden_endpoint(&self, manifest: &Manifest) -> Option<Objection> {
         let asker = self.stranger(manifest);
-        manifest.asks.endpoints.iter().find_map(|(endpoint, asked)| {
+        manifest.requests.endpoints.iter().find_map(|(endpoint, asked)| {
             let path = asked.address.to_string();
             let fill = |surroundings: &Surroundings| asked.address.socket_of_any_value(surroundings);
             let (place, why) = self.judged(&asker, Requested::Endpoint(endpoint), &path, fill)?;

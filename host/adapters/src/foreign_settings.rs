@@ -38,7 +38,7 @@ impl SettingsFolder {
     pub(crate) fn of_manifest(manifest: &Manifest, others: &[String]) -> Vec<SettingsFolder> {
         let is_own = |root: &String| *root == manifest.name || !others.contains(root);
         let is_project = |path: &str| ["${project}", "${main-worktree}"].contains(&path.trim_end_matches('/'));
-        let roots = manifest.asks.roots.iter().filter(|(root, asked)| is_own(root) && !is_project(&asked.path));
+        let roots = manifest.requests.roots.iter().filter(|(root, asked)| is_own(root) && !is_project(&asked.path));
         roots.map(|(_, asked)| SettingsFolder { owner: manifest.name.clone(), path: asked.path.clone() }).collect()
     }
 }

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::answers::{Answer, AnswerKind, Answers, OWN_WORDS};
+use crate::answers::{AnswerKind, AnswerRule, AnswerRules, OWN_WORDS};
 use crate::digest::Digest;
 use crate::foreign_settings::{SettingsFolder, none_installed};
-use crate::manifest::{Access, Asks, CommandLine, Drive, Endpoint, Links, Login, Root, Run, Serve};
+use crate::manifest::{Access, CommandLine, Drive, Endpoint, Links, Login, Requests, Root, Run, Serve};
 use crate::places::Asker;
 use crate::template::Origin;
 
@@ -48,7 +48,7 @@ impl Consents for NoConsents {
 
 /// Why an adapter has its grants.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
+pub enum Granted {
     /// It is built in, and has everything that it requests.
     BuiltIn,
     /// The user gave these.
@@ -92,16 +92,16 @@ pub enum Denied {
 #[derive(Clone, Debug)]
 pub struct Grants {
     adapter: String,
-    asks: Asks,
-    given: Given,
+    requests: Requests,
+    given: Granted,
     /// The settings of adapters that were installed before this one.
     earlier: Arc<[SettingsFolder]>,
 }
 
 impl Grants {
     /// The grants that the manifest requests, with those that are given.
-    pub fn new(adapter: &str, asks: Asks, given: Given) -> Grants {
-        Grants { adapter: adapter.to_owned(), asks, given, earlier: none_installed() }
+    pub fn new(adapter: &str, requests: Requests, given: Granted) -> Grants {
+        Grants { adapter: adapter.to_owned(), requests, given, earlier: none_installed() }
     }
 
     /// The same beside the settings of adapters that were installed earlier.
@@ -111,7 +111,7 @@ impl Grants {
 
     /// The folder of a read grant.
     pub fn root(&self, name: &str) -> Result<&Root, Denied> {
-        self.check(format!("roots.{name}"), self.asks.roots.get(name))
+        self.check(format!("roots.{name}"), self.requests.roots.get(name))
     }
 
     /// The folder of a grant that lets plans change files in it.
@@ -127,54 +127,54 @@ impl Grants {
 
     /// The HTTP origin of a grant.
     pub fn origin(&self, name: &str) -> Result<&Origin, Denied> {
-        self.check(format!("origins.{name}"), self.asks.origins.get(name))
+        self.check(format!("origins.{name}"), self.requests.origins.get(name))
     }
 
     /// How the host logs in to a granted origin. None if the manifest does not say.
     pub fn login(&self, origin: &str) -> Option<&Login> {
-        self.asks.logins.get(origin).filter(|_| self.is_given(&format!("origins.{origin}")))
+        self.requests.logins.get(origin).filter(|_| self.is_given(&format!("origins.{origin}")))
     }
 
     /// The socket of a grant.
     pub fn endpoint(&self, name: &str) -> Result<&Endpoint, Denied> {
-        self.check(format!("endpoints.{name}"), self.asks.endpoints.get(name))
+        self.check(format!("endpoints.{name}"), self.requests.endpoints.get(name))
     }
 
     /// The command line of a grant.
     pub fn program(&self, name: &str) -> Result<&CommandLine, Denied> {
-        self.check(format!("programs.{name}"), self.asks.programs.get(name))
+        self.check(format!("programs.{name}"), self.requests.programs.get(name))
     }
 
     /// How it may have the harness started for a task.
     pub fn run(&self, name: &str) -> Result<&Run, Denied> {
-        self.check(format!("runs.{name}"), self.asks.runs.get(name))
+        self.check(format!("runs.{name}"), self.requests.runs.get(name))
     }
 
     /// The server that `relay-mesh up --with` may start for it.
     pub fn serves(&self) -> Result<&Serve, Denied> {
-        self.check(SERVES.to_owned(), self.asks.serves.as_ref())
+        self.check(SERVES.to_owned(), self.requests.serves.as_ref())
     }
     /// How it may have an agent started that it drives.
     pub fn drive(&self, name: &str) -> Result<&Drive, Denied> {
-        self.check(format!("drives.{name}"), self.asks.drives.get(name))
+        self.check(format!("drives.{name}"), self.requests.drives.get(name))
     }
 
     /// The user's variables that a program gets because a granted run starts the same one: what the harness is asked
     /// about its login must be true of the run too.
     pub fn environment_of(&self, program: &str) -> Vec<&str> {
-        let granted = self.asks.runs.iter().filter(|(name, _)| self.is_given(&format!("runs.{name}")));
+        let granted = self.requests.runs.iter().filter(|(name, _)| self.is_given(&format!("runs.{name}")));
         let same = granted.filter(|(_, run)| run.program == program);
         same.flat_map(|(_, run)| run.environment.iter().map(String::as_str)).collect()
     }
 
     /// Whether it may show notifications on the desktop.
     pub fn notices(&self) -> Result<(), Denied> {
-        self.check("notices".to_owned(), self.asks.notices.then_some(()))
+        self.check("notices".to_owned(), self.requests.notices.then_some(()))
     }
 
     /// Whether it may see the arguments of calls of our own tools.
     pub fn arguments(&self) -> Result<(), Denied> {
-        self.check(ARGUMENTS.to_owned(), self.asks.arguments.then_some(()))
+        self.check(ARGUMENTS.to_owned(), self.requests.arguments.then_some(()))
     }
 
     /// Whether it may keep small values between calls. Every adapter requests this implicitly.
@@ -185,48 +185,48 @@ impl Grants {
     /// The variables that it may see.
     pub fn narrow(&self, environment: &[(String, String)]) -> Vec<(String, String)> {
         let may_see =
-            |name: &String| self.asks.environment.contains(name) && self.is_given(&format!("environment.{name}"));
+            |name: &String| self.requests.environment.contains(name) && self.is_given(&format!("environment.{name}"));
         environment.iter().filter(|(name, _)| may_see(name)).cloned().collect()
     }
 
     /// Every grant that it requests, and whether it is given.
     pub fn list(&self) -> Vec<Grant> {
-        let words = self.asks.words();
+        let words = self.requests.words();
         words.into_iter().map(|(name, allows)| Grant { given: self.is_given(&name), name, allows }).collect()
     }
 
     /// Whose adapter this is.
     pub(crate) fn asker(&self) -> Asker {
         match self.given {
-            Given::BuiltIn => Asker::BuiltIn,
-            Given::ByUser(_) => Asker::Stranger { name: self.adapter.clone(), earlier: Arc::clone(&self.earlier) },
+            Granted::BuiltIn => Asker::BuiltIn,
+            Granted::ByUser(_) => Asker::Stranger { name: self.adapter.clone(), earlier: Arc::clone(&self.earlier) },
         }
     }
 
     /// Whether it may put text of its own before the model.
     pub(crate) fn has_own_words(&self) -> bool {
-        self.asks.answers.own_words && self.is_given(OWN_WORDS)
+        self.requests.answers.own_words && self.is_given(OWN_WORDS)
     }
 
     /// What its answers to hooks may hold. None if it is part of the program: then they are what was reviewed.
-    pub(crate) fn answers(&self) -> Option<&Answers> {
+    pub(crate) fn answers(&self) -> Option<&AnswerRules> {
         match self.given {
-            Given::BuiltIn => None,
-            Given::ByUser(_) => Some(&self.asks.answers),
+            Granted::BuiltIn => None,
+            Granted::ByUser(_) => Some(&self.requests.answers),
         }
     }
 
     /// The answers in which the harness shows its user a notice beside mail, if it does.
-    pub(crate) fn notice(&self) -> Option<&Answer> {
+    pub(crate) fn notice(&self) -> Option<&AnswerRule> {
         let context = AnswerKind::Context;
-        let answer = self.asks.answers.kinds.get(&context).filter(|_| self.is_given(&context.grant()))?;
+        let answer = self.requests.answers.kinds.get(&context).filter(|_| self.is_given(&context.grant()))?;
         answer.notice.is_some().then_some(answer)
     }
 
     pub(crate) fn is_given(&self, grant: &str) -> bool {
         match &self.given {
-            Given::BuiltIn => true,
-            Given::ByUser(grants) => grants.contains(grant),
+            Granted::BuiltIn => true,
+            Granted::ByUser(grants) => grants.contains(grant),
         }
     }
 
@@ -240,7 +240,7 @@ impl Grants {
     }
 }
 
-impl Asks {
+impl Requests {
     /// Every requested grant by name, with what it allows, for display.
     pub fn words(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
@@ -280,12 +280,12 @@ impl Asks {
 
     /// The given grants that mean the same, or less, in a later version of the adapter. A grant that is wider there, by
     /// its path, access, address or command line, must be given again.
-    pub fn kept(&self, given: &BTreeSet<String>, later: &Asks) -> BTreeSet<String> {
+    pub fn kept(&self, given: &BTreeSet<String>, later: &Requests) -> BTreeSet<String> {
         let is_kept = |grant: &&String| match grant.split_once('.') {
             Some(("roots", name)) => both(&self.roots, &later.roots, name)
                 .is_some_and(|(old, new)| old.path == new.path && new.access <= old.access && new.links <= old.links),
             Some(("environment", name)) => {
-                [self, later].iter().all(|asks| asks.environment.iter().any(|asked| asked == name))
+                [self, later].iter().all(|requests| requests.environment.iter().any(|asked| asked == name))
             }
             Some(("origins", name)) => both(&self.origins, &later.origins, name).is_some_and(|(old, new)| {
                 let login = later.logins.get(name);
@@ -301,7 +301,7 @@ impl Asks {
             Some(("drives", name)) => both(&self.drives, &later.drives, name).is_some_and(|(old, new)| old == new),
             Some(("answers", "own-words")) => self.answers.own_words && later.answers.own_words,
             Some(("answers", name)) => AnswerKind::named(name).is_some_and(|kind| {
-                let [old, new] = [self, later].map(|asks| asks.answers.kinds.get(&kind));
+                let [old, new] = [self, later].map(|requests| requests.answers.kinds.get(&kind));
                 old.is_some() && old == new
             }),
             Some(("clients", name)) => both(&self.foreign.clients, &later.foreign.clients, name).is_some(),
@@ -386,8 +386,8 @@ mod tests {
 
     fn check(given: &[&str], ask: &str, expected: &str) {
         let manifest = Manifest::parse(MANIFEST).expect("a manifest");
-        let given = Given::ByUser(given.iter().map(|name| (*name).to_owned()).collect());
-        let grants = Grants::new("x", manifest.asks, given);
+        let given = Granted::ByUser(given.iter().map(|name| (*name).to_owned()).collect());
+        let grants = Grants::new("x", manifest.requests, given);
         let outcome = match ask.split_once('.') {
             Some(("roots", name)) => grants.root(name).map(drop),
             Some(("edit", name)) => grants.editable_root(name).map(drop),
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_said_in_plain_words() {
         let manifest = Manifest::parse(MANIFEST).expect("a manifest");
-        let words: Vec<String> = manifest.asks.words().into_iter().map(|(_, allows)| allows).collect();
+        let words: Vec<String> = manifest.requests.words().into_iter().map(|(_, allows)| allows).collect();
         assert_eq!(
             words,
             [
@@ -466,8 +466,8 @@ mod tests {
     }
 
     fn check_kept(change: impl Fn(&str) -> String, expected: &[&str]) {
-        let old = Manifest::parse(MANIFEST).expect("a manifest").asks;
-        let new = Manifest::parse(&change(MANIFEST)).expect("a manifest").asks;
+        let old = Manifest::parse(MANIFEST).expect("a manifest").requests;
+        let new = Manifest::parse(&change(MANIFEST)).expect("a manifest").requests;
         let all: BTreeSet<String> = old.words().into_iter().map(|(name, _)| name).collect();
         let kept = old.kept(&all, &new);
         let lost: Vec<&str> = all.difference(&kept).map(String::as_str).collect();
@@ -501,18 +501,18 @@ mod tests {
     #[test]
     fn a_program_gets_what_a_granted_run_of_it_gets() {
         let manifest = Manifest::parse(MANIFEST).expect("a manifest");
-        let given = |grants: &[&str]| Given::ByUser(grants.iter().map(|name| (*name).to_owned()).collect());
-        let granted = Grants::new("x", manifest.asks.clone(), given(&["runs.task"]));
+        let given = |grants: &[&str]| Granted::ByUser(grants.iter().map(|name| (*name).to_owned()).collect());
+        let granted = Grants::new("x", manifest.requests.clone(), given(&["runs.task"]));
         assert_eq!(granted.environment_of("x"), ["X_KEY"]);
         assert!(granted.environment_of("sh").is_empty());
-        assert!(Grants::new("x", manifest.asks, given(&["programs.version"])).environment_of("x").is_empty());
+        assert!(Grants::new("x", manifest.requests, given(&["programs.version"])).environment_of("x").is_empty());
     }
 
     #[test]
     fn what_shrinks_is_kept() {
         let wide = MANIFEST.replace("path = \"~/.x\"", "path = \"~/.x\"\naccess = \"edit\"\nlinks = \"home\"");
-        let wide = Manifest::parse(&wide).expect("a manifest").asks;
-        let narrow = Manifest::parse(MANIFEST).expect("a manifest").asks;
+        let wide = Manifest::parse(&wide).expect("a manifest").requests;
+        let narrow = Manifest::parse(MANIFEST).expect("a manifest").requests;
         let given: BTreeSet<String> = ["roots.config".to_owned()].into();
         assert_eq!(wide.kept(&given, &narrow), given);
     }

@@ -217,7 +217,7 @@ mod tests {
 
     /// `choices` are options (`name value …`), variables (`NAME=value`) and files (`name:text`).
     fn check(choices: &[&str], expected: &str) {
-        let run = Manifest::parse(MANIFEST).expect("a manifest").asks.runs.remove("task").expect("a run");
+        let run = Manifest::parse(MANIFEST).expect("a manifest").requests.runs.remove("task").expect("a run");
         let mut chosen = Chosen::default();
         for choice in choices {
             let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());

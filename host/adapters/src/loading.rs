@@ -16,7 +16,7 @@ use crate::cache::{self, Compilation, LoadError};
 use crate::compiling::Attempt;
 use crate::digest::Digest;
 use crate::engine::Machinery;
-use crate::grants::Given;
+use crate::grants::Granted;
 use crate::guest::HostSide;
 use crate::host_functions;
 use crate::host_functions::rates::Rates;
@@ -27,7 +27,7 @@ use crate::sources::Candidate;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Version {
     digest: Digest,
-    given: Given,
+    given: Granted,
 }
 
 /// Why a version could not be loaded.
@@ -88,7 +88,7 @@ impl Adapters {
         }
     }
 
-    async fn make(&self, candidate: &Arc<Candidate>, slot: &Slot, given: &Given) -> Result<Adapter, Unmade> {
+    async fn make(&self, candidate: &Arc<Candidate>, slot: &Slot, given: &Granted) -> Result<Adapter, Unmade> {
         let machinery = self.machinery().map_err(Unmade::Now)?;
         let name = &candidate.manifest.name;
         slot.faults.recall(self.settings.store.as_ref(), name).await;
@@ -99,15 +99,15 @@ impl Adapters {
     }
 
     /// What the calls of a candidate share. Its state and its faults go to this store.
-    pub(crate) fn host_side(&self, candidate: &Candidate, given: Given, store: Arc<dyn Store>) -> Arc<HostSide> {
-        let Manifest { name, asks, limits, traces, .. } = &candidate.manifest;
+    pub(crate) fn host_side(&self, candidate: &Candidate, given: Granted, store: Arc<dyn Store>) -> Arc<HostSide> {
+        let Manifest { name, requests, limits, traces, .. } = &candidate.manifest;
         let counted_in = match given {
-            Given::BuiltIn => None,
-            Given::ByUser(_) => self.settings.rates.as_ref().map(|folder| folder.join(name)),
+            Granted::BuiltIn => None,
+            Granted::ByUser(_) => self.settings.rates.as_ref().map(|folder| folder.join(name)),
         };
         Arc::new(HostSide {
             name: name.clone(),
-            grants: self.grants_of(candidate, asks.clone(), given),
+            grants: self.grants_of(candidate, requests.clone(), given),
             traces: traces.clone(),
             limits: *limits,
             store,

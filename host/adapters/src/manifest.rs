@@ -98,7 +98,7 @@ use mesh::ports::harness::ClientTraces;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::answers::Answers;
+use crate::answers::AnswerRules;
 use crate::matching::ForeignMatches;
 use crate::template::{Address, Argument, Origin};
 pub use drive::Drive;
@@ -128,7 +128,7 @@ pub struct Manifest {
     /// What makes a caller match this harness.
     pub matches: Matches,
     /// The grants that it requests.
-    pub asks: Asks,
+    pub requests: Requests,
     /// Limits of one call.
     pub limits: Limits,
     /// A hook call by which `doctor` tests that hooks are answered.
@@ -176,7 +176,7 @@ pub struct Matches {
 
 /// The grants that an adapter requests, parsed.
 #[derive(Clone, Debug, Default)]
-pub struct Asks {
+pub struct Requests {
     /// Variables of the harness's process.
     pub environment: Vec<String>,
     /// Whether it requests notifications on the desktop.
@@ -200,7 +200,7 @@ pub struct Asks {
     /// Whether it requests the arguments of calls of relay-mesh's own tools, which hold the texts of messages.
     pub arguments: bool,
     /// What its answers to hooks may hold.
-    pub answers: Answers,
+    pub answers: AnswerRules,
     /// What `[matches]` names that is not its own.
     pub foreign: ForeignMatches,
 }
@@ -367,22 +367,22 @@ impl Manifest {
         let answers = std::mem::take(&mut written.grants.answers).parse();
         let answers = answers.map_err(|(span, error)| wrong(span, error.to_string(), None))?;
         let untemplated = |(span, error): raw::Wrong| wrong(span, error.to_string(), error.hint());
-        let mut asks = written.grants.parse().map_err(untemplated)?;
+        let mut requests = written.grants.parse().map_err(untemplated)?;
         for (name, run) in written.runs {
-            asks.runs.insert(name.clone(), run.parse(&name).map_err(untemplated)?);
+            requests.runs.insert(name.clone(), run.parse(&name).map_err(untemplated)?);
         }
         for (name, drive) in written.drives {
-            asks.drives.insert(name, drive.parse(&asks.runs).map_err(untemplated)?);
+            requests.drives.insert(name, drive.parse(&requests.runs).map_err(untemplated)?);
         }
-        asks.serves = written.serves.map(|serve| serve.parse(&asks.runs)).transpose().map_err(untemplated)?;
-        asks.answers = answers;
+        requests.serves = written.serves.map(|serve| serve.parse(&requests.runs)).transpose().map_err(untemplated)?;
+        requests.answers = answers;
         if let Some((line, what)) = plain::objection(text) {
             return Err(ManifestError { line, what, hint: Some("write it in plain words".to_owned()) });
         }
-        asks.foreign = ForeignMatches::of(written.name.get_ref(), &written.matches);
-        let requests = asks.words().len();
-        if requests > plain::MOST_REQUESTS {
-            let what = format!("it requests {requests} things, and at most {} can be shown", plain::MOST_REQUESTS);
+        requests.foreign = ForeignMatches::of(written.name.get_ref(), &written.matches);
+        let count = requests.words().len();
+        if count > plain::MOST_REQUESTS {
+            let what = format!("it requests {count} things, and at most {} can be shown", plain::MOST_REQUESTS);
             return Err(ManifestError { line: 1, what, hint: Some("request less".to_owned()) });
         }
         Ok(Manifest {
@@ -391,7 +391,7 @@ impl Manifest {
             version: written.version,
             aliases: written.aliases.into_iter().map(Spanned::into_inner).collect(),
             matches: written.matches,
-            asks,
+            requests,
             limits,
             rehearsal: written.rehearsal,
             reaches: written.project.reaches,

@@ -152,7 +152,7 @@ pub(crate) fn meant<'c>(
     is_given: impl Fn(&Candidate, &str) -> bool,
 ) -> Vec<(&'c Arc<Candidate>, bool)> {
     let foreign = |candidate: &Candidate| {
-        let mut foreign = candidate.manifest.asks.foreign.clone();
+        let mut foreign = candidate.manifest.requests.foreign.clone();
         for other in known.iter().filter(|other| is_earlier(other, candidate)) {
             foreign.add_those_of(&candidate.manifest.matches, &other.manifest);
         }

@@ -26,7 +26,7 @@ impl Adapters {
     /// The server that a harness's sessions need. None if they need none, or the adapter is unknown.
     pub fn server_of(&self, name: &str) -> Result<Option<HarnessServer>, HarnessError> {
         let Some((manifest, grants)) = self.describe(name)? else { return Ok(None) };
-        if manifest.asks.serves.is_none() {
+        if manifest.requests.serves.is_none() {
             return Ok(None);
         }
         let serve = grants.serves().map_err(|denied| HarnessError::Denied(denied.to_string()))?.clone();
@@ -95,7 +95,7 @@ mod tests {
             attach = \"x attach {url}\"\n[runs.task]\nprogram = \"x\"\n";
         let manifest = Manifest::parse(text).expect("a manifest");
         let environment = set.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let serve = manifest.asks.serves.expect("a server");
+        let serve = manifest.requests.serves.expect("a server");
         HarnessServer { title: manifest.title, program: None, serve, environment }
     }
 

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use adapters::{Adapter, Adapters, NoConsents, OwnInstallation, Settings, Surroundings};
 use mesh::ports::driver::{
-    Action, Answer, Approvals, DrivenAgent, DriverAbilities, DriverEvent, DriverFraming, Exchange, HarnessDriver,
-    Operation, Prompt, PromptStatus, Tailoring, TurnEnd,
+    Action, Approvals, DrivenAgent, DriverAbilities, DriverEvent, DriverFraming, Exchange, HarnessDriver, Operation,
+    Prompt, PromptStatus, Tailoring, TurnEnd, UserAnswer,
 };
 use mesh::ports::harness::Harness as _;
 use mesh::ports::runner::{Extensions, Reach};
@@ -164,7 +164,7 @@ fn adapters(stage: &Stage, environment: &[(String, String)]) -> Adapters {
 
 /// What a harness says before it runs a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asks {
+enum CommandShown {
     /// It runs it.
     Nothing,
     /// The command, as it would be run.
@@ -183,7 +183,7 @@ fn goes_on(
     stage: &Stage,
     environment: &[(String, String)],
     reach: Reach,
-    asks: Asks,
+    asks: CommandShown,
     accounts: Accounts,
 ) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -216,17 +216,18 @@ fn goes_on(
         let made = stage.project.join("made.txt");
         let second = prompt(2, "Run it");
         driven.prompt(&session, second.clone()).await;
-        if asks != Asks::Nothing {
+        if asks != CommandShown::Nothing {
             let asked = driven.until("a question", |event| matches!(event, DriverEvent::Asks(_))).await;
             let DriverEvent::Asks(question) = asked else { unreachable!("it was looked for") };
             match (asks, &question.operation) {
-                (Asks::Whole, Operation::Command(told)) | (Asks::InItsWords, Operation::Other(told)) => {
+                (CommandShown::Whole, Operation::Command(told))
+                | (CommandShown::InItsWords, Operation::Other(told)) => {
                     assert!(told.contains("made.txt"), "{question:?}");
                 }
                 _ => panic!("{question:?}"),
             }
             assert!(!made.exists(), "nothing happens before the answer");
-            let answer = Answer::Refuse("not now".to_owned());
+            let answer = UserAnswer::Refuse("not now".to_owned());
             let (question, kept) = (question.id, question.kept);
             driven.act(Action::Answer { session: session.clone(), question, kept, answer }).await;
         }
@@ -236,8 +237,8 @@ fn goes_on(
             .all
             .iter()
             .any(|event| event.contains(told) && event.contains("Some(Command(\"") && event.contains("made.txt"));
-        assert!(command || asks == Asks::InItsWords, "{}", driven.all.join("\n"));
-        assert_eq!(made.exists(), asks == Asks::Nothing, "{}", driven.all.join("\n"));
+        assert!(command || asks == CommandShown::InItsWords, "{}", driven.all.join("\n"));
+        assert_eq!(made.exists(), asks == CommandShown::Nothing, "{}", driven.all.join("\n"));
 
         assert!(driven.able.resume && driven.able.interrupt);
         driven.program.kill();
@@ -294,7 +295,7 @@ fn claude_code_is_driven() {
         let model = Model::start(script("Bash", &run));
         let environment = environment_to_start("claude-code", &stage, &model);
         let accounts = (PromptStatus::Unknown, PromptStatus::Unknown);
-        goes_on("claude-code", &stage, &environment, Reach::Work, Asks::Whole, accounts);
+        goes_on("claude-code", &stage, &environment, Reach::Work, CommandShown::Whole, accounts);
     });
 }
 
@@ -307,7 +308,7 @@ fn codex_is_driven() {
         let model = Model::start(script("exec_command", &run));
         let environment = environment_to_start("codex", &stage, &model);
         let accounts = (PromptStatus::Answered, PromptStatus::Lost);
-        goes_on("codex", &stage, &environment, Reach::Look, Asks::Whole, accounts);
+        goes_on("codex", &stage, &environment, Reach::Look, CommandShown::Whole, accounts);
     });
 }
 
@@ -320,7 +321,7 @@ fn opencode_is_driven() {
         let environment = environment_to_start("opencode", &stage, &model);
         let accounts = (PromptStatus::Unknown, PromptStatus::Unknown);
         // Its default permissions ask nothing.
-        goes_on("opencode", &stage, &environment, Reach::Work, Asks::Nothing, accounts);
+        goes_on("opencode", &stage, &environment, Reach::Work, CommandShown::Nothing, accounts);
     });
 }
 
@@ -332,6 +333,6 @@ fn gemini_cli_is_driven() {
         let model = Model::start(script("run_shell_command", &run));
         let environment = environment_to_start("gemini-cli", &stage, &model);
         let accounts = (PromptStatus::Unknown, PromptStatus::Unknown);
-        goes_on("gemini-cli", &stage, &environment, Reach::Work, Asks::InItsWords, accounts);
+        goes_on("gemini-cli", &stage, &environment, Reach::Work, CommandShown::InItsWords, accounts);
     });
 }

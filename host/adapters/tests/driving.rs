@@ -79,7 +79,7 @@ async fn actions_and_events_arrive_whole() {
         session: "s".to_owned(),
         question: "q".to_owned(),
         kept: Some(json!({"id": 7})),
-        answer: Answer::Choose("b".to_owned()),
+        answer: UserAnswer::Choose("b".to_owned()),
     };
     let answered = driver.act(Some(&json!(3)), &answer).await.expect("done");
     let told =

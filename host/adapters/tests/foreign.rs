@@ -92,7 +92,7 @@ async fn what_callers_write_is_not_shown_to_adapters_without_a_grant() {
     let stage = Stage::with(&["faulty"]);
     stage.put("faulty", &bytes);
     let asks = Manifest::parse(&std::fs::read_to_string(stage.plugins().join("faulty/adapter.toml")).expect("read"));
-    assert!(asks.expect("a manifest").asks.arguments, "its manifest requests them");
+    assert!(asks.expect("a manifest").requests.arguments, "its manifest requests them");
     let seen = Caller { meta: None, ..caller(Some("faulty-client"), &[]) };
     for (grants, expected) in [(&["state"][..], None), (&["state", "arguments"], Some("typed"))] {
         stage.grant(grants);

@@ -137,8 +137,9 @@ fn strange(bench: &Bench<'_>) -> Vec<Caller> {
     let manifest = &bench.scratch.manifest;
     let clients = manifest.matches.clients.iter().filter(|client| *client != "*").cloned();
     let client = clients.into_iter().next();
-    let variables =
-        |value: &str| manifest.asks.environment.iter().map(|name| (name.clone(), value.to_owned())).collect::<Vec<_>>();
+    let variables = |value: &str| {
+        manifest.requests.environment.iter().map(|name| (name.clone(), value.to_owned())).collect::<Vec<_>>()
+    };
     let plain = Caller {
         transport: Transport::Stdio,
         client_name: client,

@@ -34,7 +34,7 @@ pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
         )]);
     }
     // The programs only have to be there: nothing is started.
-    for drive in bench.scratch.manifest.asks.drives.values() {
+    for drive in bench.scratch.manifest.requests.drives.values() {
         stage.place_program(&drive.run.program)?;
     }
     let (check, names) = connections(bench, &stage).await;
@@ -82,7 +82,7 @@ async fn connections(bench: &Bench<'_>, stage: &Stage<'_>) -> (Check, BTreeSet<S
             }
         }
     }
-    if bench.scratch.manifest.asks.drives.is_empty() {
+    if bench.scratch.manifest.requests.drives.is_empty() {
         let hint = "name the words with which it speaks to a program there";
         return (Check::failed(TOLD, "a `[drives.NAME]` in the manifest", "none", hint), names);
     }

@@ -74,15 +74,15 @@ impl FakePeer {
     ) -> Result<FakePeer, String> {
         match end {
             PeerScript::Origin { name, values, answers } => {
-                let origin = manifest.asks.origins.get(name).ok_or_else(|| unknown("origin", name))?;
+                let origin = manifest.requests.origins.get(name).ok_or_else(|| unknown("origin", name))?;
                 http::start(origin, values, answers, faults).await
             }
             PeerScript::Endpoint { name, values, answers } => {
-                let endpoint = manifest.asks.endpoints.get(name).ok_or_else(|| unknown("endpoint", name))?;
+                let endpoint = manifest.requests.endpoints.get(name).ok_or_else(|| unknown("endpoint", name))?;
                 frames::start(stage, endpoint, values, answers, faults).await
             }
             PeerScript::Program { name, answers } => {
-                let line = manifest.asks.programs.get(name).ok_or_else(|| unknown("program", name))?;
+                let line = manifest.requests.programs.get(name).ok_or_else(|| unknown("program", name))?;
                 program::place(stage, line, answers, faults)
             }
         }

@@ -29,7 +29,7 @@ pub(crate) async fn checks(bench: &Bench<'_>) -> io::Result<Vec<Check>> {
         return Ok(vec![Check::absent("prepare", "it does not export `runner`: relay-mesh runs no tasks with it")]);
     }
     // The programs only have to be there: nothing is started.
-    for run in bench.scratch.manifest.asks.runs.values() {
+    for run in bench.scratch.manifest.requests.runs.values() {
         stage.place_program(&run.program)?;
     }
     let mut checks = vec![prepared(bench, &stage).await, garbage(bench, &stage).await, silence(bench, &stage).await];
@@ -91,7 +91,7 @@ async fn prepared(bench: &Bench<'_>, stage: &Stage<'_>) -> Check {
             }
         }
     }
-    if bench.scratch.manifest.asks.runs.is_empty() {
+    if bench.scratch.manifest.requests.runs.is_empty() {
         return Check::failed(TOLD, "a `[runs.NAME]` in the manifest", "none", "name the program and its words there");
     }
     Check::held(TOLD, format!("it keeps {}; {cannot} of 36 tasks are refused", can.join(", ")))

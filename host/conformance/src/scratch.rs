@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use adapters::grants::{Given, Grants};
+use adapters::grants::{Granted, Grants};
 use adapters::manifest::Manifest;
 use adapters::{
     Adapter, Adapters, Compiler, Consent, Consents, Digest, Grant, OwnInstallation, Package, Settings, Surroundings,
@@ -75,7 +75,7 @@ impl Scratch {
     }
 
     pub(crate) fn grants(&self) -> Vec<Grant> {
-        Grants::new(&self.manifest.name, self.manifest.asks.clone(), Given::BuiltIn).list()
+        Grants::new(&self.manifest.name, self.manifest.requests.clone(), Granted::BuiltIn).list()
     }
 
     /// A fresh stage with every grant.
@@ -135,7 +135,7 @@ impl Stage<'_> {
 
     /// The folder of a root of the manifest on this stage.
     pub(crate) fn root(&self, name: &str) -> Option<PathBuf> {
-        let root = self.scratch.manifest.asks.roots.get(name)?;
+        let root = self.scratch.manifest.requests.roots.get(name)?;
         adapters::template::fill_path(&root.path, &self.surroundings).ok()
     }
 

@@ -44,7 +44,7 @@ pub struct Request {
 
 /// What a server answered.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Response {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -107,9 +107,9 @@ impl Request {
     }
 }
 
-impl Answer {
+impl Response {
     /// The answer if it is a good one, else what the server said.
-    pub fn good(self) -> Result<Answer, FetchError> {
+    pub fn good(self) -> Result<Response, FetchError> {
         if self.status.is_success() {
             return Ok(self);
         }
@@ -127,7 +127,7 @@ impl Client {
     }
 
     /// Sends a request, and follows redirects if it only asks for something.
-    pub async fn send(&self, mut request: Request) -> Result<Answer, FetchError> {
+    pub async fn send(&self, mut request: Request) -> Result<Response, FetchError> {
         let follows = matches!(request.method, Method::GET | Method::HEAD);
         let first = host(&request.url);
         for _ in 0..=MOST_REDIRECTS {
@@ -150,7 +150,7 @@ impl Client {
         Err(FetchError::Redirects { host: first })
     }
 
-    async fn exchange(&self, request: &Request) -> Result<Answer, FetchError> {
+    async fn exchange(&self, request: &Request) -> Result<Response, FetchError> {
         let url = &request.url;
         let broke_off = |source| FetchError::BrokeOff { host: host(url), source };
         let stream = within(CONNECTING, url, self.connector.connect(url)).await??;
@@ -173,7 +173,7 @@ impl Client {
             }
             body.extend_from_slice(&part);
         }
-        Ok(Answer { status: head.status, headers: head.headers, body: body.into(), url: url.clone() })
+        Ok(Response { status: head.status, headers: head.headers, body: body.into(), url: url.clone() })
     }
 }
 
@@ -253,7 +253,7 @@ mod tests {
         let told = |body: &'static str| {
             let url = Url::parse("https://a.example:5000/x").expect("URL");
             let (status, headers) = (StatusCode::NOT_FOUND, HeaderMap::new());
-            Answer { status, headers, body: body.into(), url }.good().expect_err("no good answer").to_string()
+            Response { status, headers, body: body.into(), url }.good().expect_err("no good answer").to_string()
         };
         assert_eq!(told("<!doctype html>\n<p>no"), "a.example:5000 answered 404 Not Found");
         let of_registry = r#"{"errors":[{"code":"NAME_UNKNOWN","message":"no such name","detail":{}}]}"#;

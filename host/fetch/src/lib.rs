@@ -9,6 +9,6 @@ mod connection;
 mod digest;
 pub mod oci;
 
-pub use client::{Answer, Client, FetchError, Request, host, target};
+pub use client::{Client, FetchError, Request, Response, host, target};
 pub use connection::{ConnectError, Connector, is_loopback};
 pub use digest::Digest;

@@ -29,6 +29,11 @@ const MISLEADING: &[&str] = &[
     "user",
 ];
 
+/// What every error says of a name that no agent has.
+pub fn no_such_agent(name: impl fmt::Display) -> String {
+    format!("no agent named `{name}` has joined")
+}
+
 /// An agent's stable name: `alice`, or `alice@backend` in a team.
 ///
 /// Both parts are `[a-z0-9][a-z0-9-]*` and at most [`LONGEST_NAME`] characters.

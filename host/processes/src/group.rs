@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 
 use crate::kill::{self, end_marked};
 use crate::space::own_space;
-use crate::table::{self, Entry, ProcessId, Table};
+use crate::table::{self, ProcessEntry, ProcessId, Table};
 
 /// How often to look for children that were started while the others were being stopped.
 const LOOKS: usize = 8;
@@ -135,16 +135,17 @@ fn end(leader: Pid, mark: &str) {
 
 /// Stops the program and everything below it, so that nothing new is started while it is killed. None, and nothing is
 /// stopped, if the program has ended: then its children are no longer below it, and may be meant to go on.
-fn stop_all(leader: Pid) -> Option<Vec<Entry>> {
+fn stop_all(leader: Pid) -> Option<Vec<ProcessEntry>> {
     let pid = u32::try_from(leader.as_raw_pid()).ok()?;
     // A number that was given to another process is not our child.
     if table::entry(pid).is_none_or(|entry| entry.is_zombie || entry.parent != std::process::id()) {
         return None;
     }
     let _ = kill_process_group(leader, Signal::STOP);
-    let mut found: Vec<Entry> = Vec::new();
+    let mut found: Vec<ProcessEntry> = Vec::new();
     for _ in 0..LOOKS {
-        let new: Vec<Entry> = Table::read().below(pid).into_iter().filter(|entry| !found.contains(entry)).collect();
+        let new: Vec<ProcessEntry> =
+            Table::read().below(pid).into_iter().filter(|entry| !found.contains(entry)).collect();
         if new.is_empty() {
             break;
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::table::{self, Entry, ProcessId, Table};
+use crate::table::{self, ProcessEntry, ProcessId, Table};
 
 /// How long to go on if something cannot be killed, such as a process that waits for a dead disk.
 const GIVES_UP: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub fn end_marked(name: &str, value: &str) -> usize {
 
 /// Sends a signal to exactly this process. That it has ended is no error.
 #[cfg(target_os = "linux")]
-pub(crate) fn signal(to: Entry, signal: Signal) {
+pub(crate) fn signal(to: ProcessEntry, signal: Signal) {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     let Some(pid) = number(to.process.pid) else { return };
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
@@ -62,7 +62,7 @@ pub(crate) fn signal(to: Entry, signal: Signal) {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn signal(to: Entry, signal: Signal) {
+pub(crate) fn signal(to: ProcessEntry, signal: Signal) {
     // Between this look and the signal the number may pass to another process; such systems know no handle.
     let is_it = table::entry(to.process.pid).is_some_and(|now| now.process == to.process);
     if let (true, Some(pid)) = (is_it, number(to.process.pid)) {

@@ -24,7 +24,7 @@ mod this_program;
 pub use group::{Group, end_groups, note_groups_in};
 pub use kill::{ask_to_end, end_marked, is_alive};
 pub use leash::{Guard, GuardError, Started, ended_as_written};
-pub use lines::{Line, LineReader};
+pub use lines::{LineReader, ReadLine};
 pub use listening::variables_of_listener;
 pub use programs::{AtTerminal, at_terminals, caller, folder_of, open_files, running, runs_below};
 pub use space::{Space, lists_own_processes, own_space};

@@ -9,7 +9,7 @@ const CHUNK: usize = 256 * 1024;
 
 /// A line without its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct ReadLine {
     /// Its text; bytes that are not UTF-8 are replaced.
     pub text: String,
     /// Its end was left out because it was too long.
@@ -34,7 +34,7 @@ impl LineReader {
     }
 
     /// The further whole lines of at most one chunk; empty if there is nothing new. `Ok(None)` if nothing was read.
-    pub fn more(&mut self) -> io::Result<Option<Vec<Line>>> {
+    pub fn more(&mut self) -> io::Result<Option<Vec<ReadLine>>> {
         let read = self.file.read(&mut self.chunk)?;
         if read == 0 {
             return Ok(None);
@@ -53,7 +53,7 @@ impl LineReader {
     }
 
     /// The last line, if the file ends without a line break.
-    pub fn last(&mut self) -> Option<Line> {
+    pub fn last(&mut self) -> Option<ReadLine> {
         (!self.open.is_empty()).then(|| self.line())
     }
 
@@ -63,13 +63,13 @@ impl LineReader {
         self.is_cut |= bytes.len() > free;
     }
 
-    fn line(&mut self) -> Line {
+    fn line(&mut self) -> ReadLine {
         let mut bytes = std::mem::take(&mut self.open);
         if bytes.ends_with(b"\r") {
             bytes.pop();
         }
         let text = String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into());
-        Line { text, cut: std::mem::take(&mut self.is_cut) }
+        ReadLine { text, cut: std::mem::take(&mut self.is_cut) }
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         check(&[]);
         write("6789abc\nthe rest");
         check(&[("0123456789", true)]);
-        assert_eq!(reader.last(), Some(Line { text: "the rest".to_owned(), cut: false }));
+        assert_eq!(reader.last(), Some(ReadLine { text: "the rest".to_owned(), cut: false }));
         assert_eq!(reader.last(), None);
     }
 

@@ -30,7 +30,7 @@ impl ProcessId {
 
 /// One line of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ProcessEntry {
     pub(crate) process: ProcessId,
     pub(crate) parent: u32,
     /// It has ended and only waits for its parent to notice.
@@ -41,7 +41,7 @@ pub(crate) struct Entry {
 
 /// Every process that this one can see.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table(Vec<Entry>);
+pub(crate) struct Table(Vec<ProcessEntry>);
 
 /// This process.
 pub fn this_process() -> ProcessId {
@@ -63,8 +63,8 @@ pub fn ancestors() -> Vec<ProcessId> {
     above().iter().map(|entry| entry.process).collect()
 }
 
-fn above() -> Vec<Entry> {
-    let mut found: Vec<Entry> = Vec::new();
+fn above() -> Vec<ProcessEntry> {
+    let mut found: Vec<ProcessEntry> = Vec::new();
     let mut at = entry(std::process::id());
     while let Some(above) = at.and_then(|entry| self::entry(entry.parent)) {
         // A process that ended meanwhile may leave a number that leads back here.
@@ -81,7 +81,7 @@ fn above() -> Vec<Entry> {
 /// the shell of a terminal or the user's service manager, and starts much else.
 pub fn ancestors_in_session() -> Vec<ProcessId> {
     // The first process of a namespace may belong to a session outside of it.
-    let ends_here = |above: &Entry| above.leads_session || above.process.pid == 1;
+    let ends_here = |above: &ProcessEntry| above.leads_session || above.process.pid == 1;
     above().into_iter().take_while(|above| !ends_here(above)).map(|above| above.process).collect()
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn named(pid: u32, listed: &Listed) -> Option<ProcessId> {
     living(entry_of(pid, listed))
 }
 
-fn living(entry: Entry) -> Option<ProcessId> {
+fn living(entry: ProcessEntry) -> Option<ProcessId> {
     (!entry.is_zombie).then_some(entry.process)
 }
 
@@ -106,8 +106,8 @@ impl Table {
     }
 
     /// Every living process below this one, and the zombies on the way.
-    pub(crate) fn below(&self, top: u32) -> Vec<Entry> {
-        let mut found: Vec<Entry> = Vec::new();
+    pub(crate) fn below(&self, top: u32) -> Vec<ProcessEntry> {
+        let mut found: Vec<ProcessEntry> = Vec::new();
         let mut parents = vec![top];
         while let Some(parent) = parents.pop() {
             for child in self.0.iter().filter(|entry| entry.parent == parent && entry.process.pid != top) {
@@ -121,8 +121,8 @@ impl Table {
     }
 
     /// The living processes whose environment holds a line, and every process below them.
-    pub(crate) fn marked(&self, line: &[u8]) -> Vec<Entry> {
-        let mut found: Vec<Entry> =
+    pub(crate) fn marked(&self, line: &[u8]) -> Vec<ProcessEntry> {
+        let mut found: Vec<ProcessEntry> =
             self.0.iter().filter(|entry| !entry.is_zombie && has_line(entry.process.pid, line)).copied().collect();
         for at in 0..found.len() {
             for below in self.below(found[at].process.pid) {
@@ -136,16 +136,16 @@ impl Table {
 }
 
 /// The process that has this number now, ended or not.
-pub(crate) fn entry(pid: u32) -> Option<Entry> {
+pub(crate) fn entry(pid: u32) -> Option<ProcessEntry> {
     if !lists_own_processes() {
         return unlisted(pid);
     }
     system::listed(pid).map(|listed| entry_of(pid, &listed))
 }
 
-fn entry_of(pid: u32, listed: &Listed) -> Entry {
+fn entry_of(pid: u32, listed: &Listed) -> ProcessEntry {
     let Listed { parent, start, is_zombie, leads_session, .. } = *listed;
-    Entry { process: ProcessId { pid, start, space: own_space() }, parent, is_zombie, leads_session }
+    ProcessEntry { process: ProcessId { pid, start, space: own_space() }, parent, is_zombie, leads_session }
 }
 
 /// The environment that a process was started with has this line.
@@ -154,7 +154,7 @@ fn has_line(pid: u32, line: &[u8]) -> bool {
 }
 
 /// What a signal tells of a process: whether there is one.
-fn unlisted(pid: u32) -> Option<Entry> {
+fn unlisted(pid: u32) -> Option<ProcessEntry> {
     let number = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
     let lives = match rustix::process::test_kill_process(number) {
         Ok(()) | Err(rustix::io::Errno::PERM) => true,
@@ -162,7 +162,7 @@ fn unlisted(pid: u32) -> Option<Entry> {
     };
     let parent = if pid == std::process::id() { std::os::unix::process::parent_id() } else { 0 };
     let process = ProcessId { pid, start: 0, space: own_space() };
-    lives.then_some(Entry { process, parent, is_zombie: false, leads_session: false })
+    lives.then_some(ProcessEntry { process, parent, is_zombie: false, leads_session: false })
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -172,7 +172,8 @@ mod tests {
     #[test]
     fn what_lies_below_is_found_at_any_depth_and_a_circle_ends() {
         let process = |pid| ProcessId { pid, start: 1, space: None };
-        let entry = |(pid, parent)| Entry { process: process(pid), parent, is_zombie: false, leads_session: false };
+        let entry =
+            |(pid, parent)| ProcessEntry { process: process(pid), parent, is_zombie: false, leads_session: false };
         let table = Table([(2, 1), (3, 2), (4, 3), (5, 1), (6, 7), (7, 6), (1, 4)].map(entry).to_vec());
         let below = |top| {
             let mut pids: Vec<u32> = table.below(top).iter().map(|entry| entry.process.pid).collect();

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal as _};
 
 use mesh::asks::{Ask, AskKind};
-use mesh::ports::driver::Answer;
+use mesh::ports::driver::UserAnswer;
 
 use crate::compose::Open;
 use crate::context::{Context, Seat};
@@ -13,7 +13,7 @@ use crate::errors::CommandError;
 use crate::runs::permission;
 
 /// What came of an answer.
-pub(crate) struct Given {
+pub(crate) struct Answered {
     /// The question, with its answer.
     pub(crate) ask: Ask,
     /// The agents that were begun because the user has agreed to them. The answer counts even if they could not be.
@@ -21,11 +21,11 @@ pub(crate) struct Given {
 }
 
 /// Answers a question as the user, and begins the agents that they have agreed to by that. Refused to agents.
-pub(crate) async fn give(id: &str, words: &str, context: &Context, open: &Open) -> Result<Given, CommandError> {
+pub(crate) async fn give(id: &str, words: &str, context: &Context, open: &Open) -> Result<Answered, CommandError> {
     permission::only_the_user(context, open, "answer").await?;
     let ask = open.mesh.find_ask(id).await?;
     let ask = open.mesh.answer_ask(ask.id, meant(&ask, words), &via(context)).await?;
-    Ok(Given { ask, agreed: begin(context, open).await })
+    Ok(Answered { ask, agreed: begin(context, open).await })
 }
 
 async fn begin(context: &Context, open: &Open) -> Result<Vec<Agreed>, CommandError> {
@@ -38,23 +38,23 @@ async fn begin(context: &Context, open: &Open) -> Result<Vec<Agreed>, CommandErr
 }
 
 /// What the user means by the words, given what the question offers.
-fn meant(ask: &Ask, words: &str) -> Answer {
+fn meant(ask: &Ask, words: &str) -> UserAnswer {
     // By its id, or as it reads: Gemini CLI calls what reads `Allow` `proceed_once`.
     let is_meant = |(id, label): &&(String, String)| id == words || label.eq_ignore_ascii_case(words);
     if let Some((id, _)) = ask.choices.iter().find(is_meant) {
-        return Answer::Choose(id.clone());
+        return UserAnswer::Choose(id.clone());
     }
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let is_question = matches!(ask.what, AskKind::Question(_));
     match (first, rest.trim()) {
-        ("refuse", why) => Answer::Refuse(why.to_owned()),
-        ("allow", "") if !is_question => Answer::Allow,
-        ("allow-session", "") if !is_question => Answer::AllowForSession,
-        ("stop", "") if !is_question => Answer::Stop,
+        ("refuse", why) => UserAnswer::Refuse(why.to_owned()),
+        ("allow", "") if !is_question => UserAnswer::Allow,
+        ("allow-session", "") if !is_question => UserAnswer::AllowForSession,
+        ("stop", "") if !is_question => UserAnswer::Stop,
         _ => match serde_json::from_str::<serde_json::Value>(words) {
             // A form that a harness has filled in.
-            Ok(form) if form.is_object() && !is_question => Answer::Fill(form),
-            Ok(_) | Err(_) => Answer::Fill(words.into()),
+            Ok(form) if form.is_object() && !is_question => UserAnswer::Fill(form),
+            Ok(_) | Err(_) => UserAnswer::Fill(words.into()),
         },
     }
 }

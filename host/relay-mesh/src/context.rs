@@ -111,7 +111,7 @@ impl Context {
         };
         self.printer.say(&match unknown {
             Some(agent) => {
-                format!("{what}, and no agent named `{agent}` has joined: `relay-mesh agents` shows who has")
+                format!("{what}, and {}: `relay-mesh agents` shows who has", mesh::names::no_such_agent(agent))
             }
             None => what.to_owned(),
         });

@@ -5,7 +5,7 @@ use std::io;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum NextLine {
     Text(String),
     /// It exceeded the limit and was skipped.
     TooLong,
@@ -31,12 +31,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The next line that is not blank. Cancelling it loses nothing.
-    pub(crate) async fn next(&mut self) -> io::Result<Line> {
+    pub(crate) async fn next(&mut self) -> io::Result<NextLine> {
         let Some(input) = &mut self.input else { return std::future::pending().await };
         loop {
             let buffer = input.fill_buf().await?;
             if buffer.is_empty() {
-                return Ok(Line::End);
+                return Ok(NextLine::End);
             }
             let end = buffer.iter().position(|byte| *byte == b'\n');
             let part = &buffer[..end.unwrap_or(buffer.len())];
@@ -53,11 +53,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             }
             let line = std::mem::take(&mut self.begun);
             if std::mem::take(&mut self.overlong) {
-                return Ok(Line::TooLong);
+                return Ok(NextLine::TooLong);
             }
             let text = String::from_utf8_lossy(&line);
             if !text.trim().is_empty() {
-                return Ok(Line::Text(text.trim().to_owned()));
+                return Ok(NextLine::Text(text.trim().to_owned()));
             }
         }
     }

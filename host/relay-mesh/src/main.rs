@@ -3,7 +3,6 @@
 mod answering;
 mod arguments;
 mod atomic_write;
-mod channel;
 mod cli;
 mod clock;
 mod command;
@@ -27,6 +26,7 @@ mod git_checkout;
 mod git_remote;
 mod guard;
 mod hook_pairs;
+mod install_channel;
 mod line_reader;
 mod logging;
 mod machine;

@@ -97,7 +97,7 @@ pub(crate) fn note(
 fn write(mark: &Mark, call: &HookCall, home: Option<&Path>, manifest: &Manifest) -> io::Result<()> {
     let home = home.map(|home| home.display().to_string()).filter(|home| home.len() > 1);
     let anonymous = |text: &str| home.as_ref().map_or_else(|| text.to_owned(), |home| text.replace(home, HOME));
-    let names: BTreeSet<&String> = manifest.asks.environment.iter().chain(&manifest.matches.environment).collect();
+    let names: BTreeSet<&String> = manifest.requests.environment.iter().chain(&manifest.matches.environment).collect();
     let seen = call.environment.iter().filter(|(name, _)| names.contains(name));
     let payload = anonymous(&call.payload);
     let recorded = Call {

@@ -15,7 +15,7 @@ use crate::connection::Connection;
 use crate::direct;
 use crate::errors::server_error;
 use crate::logs::{end, floor_of, place, position, writers_of};
-use crate::reading::{Line, Messages, counts, lines, message_at, read};
+use crate::reading::{MessageLine, Messages, counts, lines, message_at, read};
 
 /// How far the clock of a machine may be from the servers', in milliseconds. Machines correct their clocks by the
 /// servers' (see `clock.rs`), to within seconds.
@@ -171,7 +171,7 @@ impl Lookup<'_> {
 
     async fn entries_of(&self, message: &StreamMessage) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
-        for Line { at, next, text } in lines(message) {
+        for MessageLine { at, next, text } in lines(message) {
             if at >= self.floor
                 && backend::has_any(text, self.terms)
                 && counts(self.connection, self.log, message, text).await?
@@ -258,7 +258,7 @@ pub(crate) async fn begins(connection: &Connection, log: &Key, since: u64) -> Re
     let request = serde_json::json!({ "start_time": time, "next_by_subj": subject });
     let asked = format!("STREAM.MSG.GET.{}", stream.cached_info().config.name);
     let jetstream = connection.jetstream().await?;
-    let answer: Result<Response<Answer>, _> = jetstream.request(asked, &request).await;
+    let answer: Result<Response<MessageResponse>, _> = jetstream.request(asked, &request).await;
     match answer {
         Ok(Response::Ok(answer)) => Ok(position(answer.message.seq, 0)),
         Ok(Response::Err { error }) if u16::try_from(error.code()) == Ok(NOTHING) => Ok(end),
@@ -273,7 +273,7 @@ pub(crate) async fn begins(connection: &Connection, log: &Key, since: u64) -> Re
 
 /// The only field needed of a message.
 #[derive(Deserialize)]
-struct Answer {
+struct MessageResponse {
     message: Sequence,
 }
 

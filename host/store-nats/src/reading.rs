@@ -41,7 +41,7 @@ pub(crate) async fn read(
         None => floor_of(connection, log).await?.0,
     };
     loop {
-        for Line { at, next, text } in lines(&message) {
+        for MessageLine { at, next, text } in lines(&message) {
             if at < from.max(floor) {
                 continue;
             }
@@ -70,19 +70,19 @@ pub(crate) async fn read(
 }
 
 /// A line of a message: an entry, or damage.
-pub(crate) struct Line<'a> {
+pub(crate) struct MessageLine<'a> {
     pub(crate) at: Position,
     /// Where the next one begins.
     pub(crate) next: Position,
     pub(crate) text: &'a [u8],
 }
 
-pub(crate) fn lines(message: &StreamMessage) -> Vec<Line<'_>> {
+pub(crate) fn lines(message: &StreamMessage) -> Vec<MessageLine<'_>> {
     let texts: Vec<&[u8]> = message.payload.split(|byte| *byte == b'\n').collect();
     let last = texts.len() - 1;
     let line = |(index, text)| {
         let at = position(message.sequence, index as u64);
-        Line { at, next: if index == last { after(message.sequence) } else { Position(at.0 + 1) }, text }
+        MessageLine { at, next: if index == last { after(message.sequence) } else { Position(at.0 + 1) }, text }
     };
     texts.into_iter().enumerate().map(line).collect()
 }
@@ -115,7 +115,7 @@ pub(crate) async fn entries_at(connection: &Connection, log: &Key, at: &[Positio
     let wanted: BTreeSet<Position> = at.iter().copied().filter(|at| *at >= floor).collect();
     let mut found = Vec::new();
     for message in messages.into_iter().flatten().filter(|message| subjects::includes(&subjects, &message.subject)) {
-        for Line { at, next, text } in lines(&message).into_iter().filter(|line| wanted.contains(&line.at)) {
+        for MessageLine { at, next, text } in lines(&message).into_iter().filter(|line| wanted.contains(&line.at)) {
             if counts(connection, log, &message, text).await? {
                 found.push(Entry { at, next, bytes: text.to_vec() });
             }

@@ -11,7 +11,7 @@ use async_nats::HeaderMap;
 use async_nats::header::{NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, NATS_MESSAGE_TTL};
 use async_nats::jetstream::message::StreamMessage;
 use futures::{StreamExt, TryStreamExt};
-use store::{Key, Part, Revision, StoreError, SwapError, Versioned};
+use store::{Key, MachinePart, Revision, StoreError, SwapError, Versioned};
 
 use crate::connection::Connection;
 use crate::direct;
@@ -221,8 +221,8 @@ async fn look(connection: &Connection, key: &Key, place: &Writers) -> Result<Cur
 }
 
 /// The parts of a value, oldest first, and the last sequence of all, markers included.
-async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), StoreError> {
-    let mut parts: Vec<Part> = Vec::new();
+async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<MachinePart>, u64), StoreError> {
+    let mut parts: Vec<MachinePart> = Vec::new();
     let mut last = 0;
     while let Some(message) = first(connection, key, last + 1).await? {
         last = message.sequence;
@@ -230,7 +230,7 @@ async fn parts(connection: &Connection, key: &Key) -> Result<(Vec<Part>, u64), S
         // A bucket that an operator created may keep more than the newest part of each machine.
         parts.retain(|part| part.machine != machine);
         if is_value(&message) {
-            parts.push(Part { machine, bytes: message.payload.to_vec() });
+            parts.push(MachinePart { machine, bytes: message.payload.to_vec() });
         }
     }
     Ok((parts, last))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_nats::jetstream;
 use nats_server::NatsServer;
-use store::{Durability, Entry, Expect, IndexRule, Indexed, Key, Ownership, Part, Seek, Store, Term};
+use store::{Durability, Entry, Expect, IndexRule, Indexed, Key, MachinePart, Ownership, Seek, Store, Term};
 use store_nats::{NatsOptions, NatsStore};
 
 /// Everything under `agents/NAME` belongs to NAME's machine; an inbox is open.
@@ -29,11 +29,11 @@ impl Ownership for ByName {
         None
     }
 
-    fn owners_needed(&self, _: &Key, _: &[Part]) -> BTreeSet<Key> {
+    fn owners_needed(&self, _: &Key, _: &[MachinePart]) -> BTreeSet<Key> {
         BTreeSet::new()
     }
 
-    fn merge(&self, _: &Key, parts: &[Part], _: &BTreeMap<Key, String>) -> Option<Vec<u8>> {
+    fn merge(&self, _: &Key, parts: &[MachinePart], _: &BTreeMap<Key, String>) -> Option<Vec<u8>> {
         parts.last().map(|part| part.bytes.clone())
     }
 }

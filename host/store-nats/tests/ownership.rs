@@ -11,7 +11,8 @@ use std::time::Duration;
 use nats_server::NatsServer;
 use store::conformance::children;
 use store::{
-    AppendError, ChildLeaf, Durability, Expect, Key, Leaf, Ownership, Part, Position, Store, StoreError, SwapError,
+    AppendError, ChildLeaf, Durability, Expect, Key, Leaf, MachinePart, Ownership, Position, Store, StoreError,
+    SwapError,
 };
 use store_nats::{NatsOptions, NatsStore};
 
@@ -33,11 +34,11 @@ impl Ownership for ByName {
         Some(key(&format!("agents/{}", entry["from"].as_str()?)))
     }
 
-    fn owners_needed(&self, _: &Key, _: &[Part]) -> BTreeSet<Key> {
+    fn owners_needed(&self, _: &Key, _: &[MachinePart]) -> BTreeSet<Key> {
         BTreeSet::new()
     }
 
-    fn merge(&self, _: &Key, parts: &[Part], _: &BTreeMap<Key, String>) -> Option<Vec<u8>> {
+    fn merge(&self, _: &Key, parts: &[MachinePart], _: &BTreeMap<Key, String>) -> Option<Vec<u8>> {
         parts.last().map(|part| part.bytes.clone())
     }
 }

@@ -13,6 +13,7 @@ mod flock;
 mod hold;
 mod hub;
 mod index;
+mod indexing;
 mod layout;
 mod lines;
 mod locked;

@@ -24,7 +24,7 @@ pub use children::{Child, ChildLeaf, Leaf, Taker};
 pub use error::{AppendError, ServerTrouble, StoreError, SwapError};
 pub use index::{IndexRule, Indexed, Seek, Term, TermOrder};
 pub use key::{InvalidKey, Key};
-pub use ownership::{Ownership, Part};
+pub use ownership::{MachinePart, Ownership};
 pub use reasons::{causes, reasons};
 
 /// A place in a log, between two entries. Positions of one log are ordered; their numbers mean nothing else, and differ

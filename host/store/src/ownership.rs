@@ -17,16 +17,16 @@ pub trait Ownership: Send + Sync + 'static {
     fn speaker(&self, log: &Key, entry: &[u8]) -> Option<Key>;
 
     /// The homes whose machines must be known to merge the parts of a value outside all homes.
-    fn owners_needed(&self, key: &Key, parts: &[Part]) -> BTreeSet<Key>;
+    fn owners_needed(&self, key: &Key, parts: &[MachinePart]) -> BTreeSet<Key>;
 
     /// Merges the machines' parts of such a value, oldest first; `machines` maps each home to its machine. None if no part
     /// counts.
-    fn merge(&self, key: &Key, parts: &[Part], machines: &BTreeMap<Key, String>) -> Option<Vec<u8>>;
+    fn merge(&self, key: &Key, parts: &[MachinePart], machines: &BTreeMap<Key, String>) -> Option<Vec<u8>>;
 }
 
 /// One machine's part of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct MachinePart {
     /// The machine, by its name on the server.
     pub machine: String,
     /// The part: JSON text.

@@ -13,7 +13,7 @@ use view::live::{Effect, Live, News};
 use crate::draw::{Screen, draw};
 use crate::keys::presses;
 use crate::palette::Palette;
-use crate::terminal::Taken;
+use crate::terminal::TerminalGuard;
 
 /// So much is taken in before the screen is drawn again, so that a flood of news still shows something.
 const AT_ONCE: usize = 256;
@@ -62,7 +62,7 @@ impl View {
     ///
     /// If the terminal cannot be taken, or no thread can be started.
     pub fn start(palette: Palette, carry_out: impl FnMut(Effect) + Send + 'static) -> io::Result<View> {
-        let taken = Taken::take()?;
+        let taken = TerminalGuard::take()?;
         let (incoming, news) = channel();
         let keys = incoming.clone();
         // It waits for the terminal until the process ends: nothing else could wake it.

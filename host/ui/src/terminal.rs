@@ -11,11 +11,11 @@ use ratatui::crossterm::terminal::{
 use ratatui::crossterm::{execute, queue};
 
 /// The terminal while the view has it. Dropping it gives it back.
-pub(crate) struct Taken(());
+pub(crate) struct TerminalGuard(());
 
-impl Taken {
+impl TerminalGuard {
     /// Takes the terminal: keys come one by one, and what was on screen comes back afterwards.
-    pub(crate) fn take() -> io::Result<Taken> {
+    pub(crate) fn take() -> io::Result<TerminalGuard> {
         static HOOK: Once = Once::new();
         HOOK.call_once(|| {
             let before = std::panic::take_hook();
@@ -27,7 +27,7 @@ impl Taken {
             }));
         });
         enable_raw_mode()?;
-        let taken = Taken(());
+        let taken = TerminalGuard(());
         execute!(
             io::stdout(),
             EnterAlternateScreen,
@@ -40,7 +40,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for TerminalGuard {
     fn drop(&mut self) {
         restore();
     }

@@ -6,7 +6,7 @@ use relay_mesh_sdk::optional::evidence::{Evidence, HandedOver, Judgement, Occurr
 
 use crate::ClaudeCode;
 use crate::payload::{Event, Payload};
-use crate::transcript::{END, End, Place};
+use crate::transcript::{END, End, ShownProgress};
 
 /// How much is read where a turn or a session begins or ends, after which nothing more may come.
 const LONG_END: u32 = 512 * 1024;
@@ -27,11 +27,13 @@ impl Evidence for ClaudeCode {
         let now = clock::now();
         let judge = |handed: &HandedOver| {
             let verdict = match end.place_of(&handed.id) {
-                Place::Requested => Verdict::Shown,
-                Place::Nowhere if at_end_of_turn && end.is_whole && now.saturating_sub(handed.at) > LOST_AFTER_MS => {
+                ShownProgress::Requested => Verdict::Shown,
+                ShownProgress::Nowhere
+                    if at_end_of_turn && end.is_whole && now.saturating_sub(handed.at) > LOST_AFTER_MS =>
+                {
                     Verdict::Lost
                 }
-                Place::Nowhere | Place::Waiting => return None,
+                ShownProgress::Nowhere | ShownProgress::Waiting => return None,
             };
             Some(Judgement { id: handed.id.clone(), verdict })
         };

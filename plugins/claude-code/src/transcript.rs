@@ -30,7 +30,7 @@ pub(crate) struct End {
 
 /// Where a text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ShownProgress {
     Nowhere,
     /// In the queue, or in the conversation without a request after it.
     Waiting,
@@ -64,8 +64,8 @@ impl End {
     }
 
     /// Lines are parsed only if they can matter: a transcript has long ones.
-    pub(crate) fn place_of(&self, id: &str) -> Place {
-        let mut place = Place::Nowhere;
+    pub(crate) fn place_of(&self, id: &str) -> ShownProgress {
+        let mut place = ShownProgress::Nowhere;
         let mut in_conversation = false;
         // A request that was under way when the text took its place did not hold it, and its answer comes later.
         let mut answered: Option<String> = None;
@@ -81,15 +81,15 @@ impl End {
             let answer = line["message"]["id"].as_str();
             match kind {
                 // A part of a request, or the model's own words.
-                "api-request-blob" | "assistant" if holds => return Place::Requested,
-                "api-request" if in_conversation => return Place::Requested,
-                "assistant" if in_conversation && answer != answered.as_deref() => return Place::Requested,
+                "api-request-blob" | "assistant" if holds => return ShownProgress::Requested,
+                "api-request" if in_conversation => return ShownProgress::Requested,
+                "assistant" if in_conversation && answer != answered.as_deref() => return ShownProgress::Requested,
                 "assistant" => answered = answer.map(str::to_owned),
                 "attachment" | "user" | "system" if holds => {
                     in_conversation = true;
-                    place = Place::Waiting;
+                    place = ShownProgress::Waiting;
                 }
-                _ if holds => place = Place::Waiting,
+                _ if holds => place = ShownProgress::Waiting,
                 _ => {}
             }
         }
@@ -116,32 +116,32 @@ mod tests {
     }
 
     #[track_caller]
-    fn stands(lines: &[String], expected: Place) {
+    fn stands(lines: &[String], expected: ShownProgress) {
         let end = End { text: lines.join("\n"), is_whole: true };
         assert_eq!(end.place_of(ID), expected, "{lines:#?}");
     }
 
     #[test]
     fn a_text_is_requested_once_a_request_follows_it() {
-        stands(&[], Place::Nowhere);
-        stands(&[answer("m1")], Place::Nowhere);
-        stands(&[holding("attachment")], Place::Waiting);
-        stands(&[holding("attachment"), line("api-request", "")], Place::Requested);
-        stands(&[holding("user"), answer("m1")], Place::Requested);
-        stands(&[holding("system"), line("mode", "")], Place::Waiting);
-        stands(&[holding("api-request-blob")], Place::Requested);
+        stands(&[], ShownProgress::Nowhere);
+        stands(&[answer("m1")], ShownProgress::Nowhere);
+        stands(&[holding("attachment")], ShownProgress::Waiting);
+        stands(&[holding("attachment"), line("api-request", "")], ShownProgress::Requested);
+        stands(&[holding("user"), answer("m1")], ShownProgress::Requested);
+        stands(&[holding("system"), line("mode", "")], ShownProgress::Waiting);
+        stands(&[holding("api-request-blob")], ShownProgress::Requested);
     }
 
     #[test]
     fn a_place_in_the_queue_proves_nothing() {
-        stands(&[holding("queue-operation"), answer("m1"), line("api-request", "")], Place::Waiting);
-        stands(&[holding("last-prompt"), answer("m1")], Place::Waiting);
+        stands(&[holding("queue-operation"), answer("m1"), line("api-request", "")], ShownProgress::Waiting);
+        stands(&[holding("last-prompt"), answer("m1")], ShownProgress::Waiting);
     }
 
     #[test]
     fn an_answer_that_was_under_way_proves_nothing() {
-        stands(&[answer("m1"), holding("attachment"), answer("m1")], Place::Waiting);
-        stands(&[answer("m1"), holding("attachment"), answer("m1"), answer("m2")], Place::Requested);
+        stands(&[answer("m1"), holding("attachment"), answer("m1")], ShownProgress::Waiting);
+        stands(&[answer("m1"), holding("attachment"), answer("m1"), answer("m2")], ShownProgress::Requested);
     }
 
     #[track_caller]
@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn what_is_torn_or_quoted_is_passed_over() {
         let torn = holding("attachment")[..40].to_owned();
-        stands(&[torn, answer("m1")], Place::Nowhere);
+        stands(&[torn, answer("m1")], ShownProgress::Nowhere);
         let quoting = line("user", r#","content":"{\"type\":\"api-request\"}""#);
-        stands(&[holding("attachment"), quoting], Place::Waiting);
+        stands(&[holding("attachment"), quoting], ShownProgress::Waiting);
     }
 }

@@ -7,7 +7,7 @@ use relay_mesh_sdk::payload::carries_mail;
 
 use crate::GeminiCli;
 use crate::payload::{Event, Payload};
-use crate::transcript::{End, Place};
+use crate::transcript::{End, ShownProgress};
 
 /// How much is read while a turn goes on: tools wait for the hook.
 const END: u32 = 64 * 1024;
@@ -40,9 +40,9 @@ fn of_record(end: &End, id: &str, event: &Event) -> Option<Verdict> {
         _ => false,
     };
     match end.place_of(id) {
-        Place::Answered => Some(Verdict::Shown),
-        Place::Nowhere if is_gone => Some(Verdict::Lost),
-        Place::Nowhere | Place::Waiting => None,
+        ShownProgress::Answered => Some(Verdict::Shown),
+        ShownProgress::Nowhere if is_gone => Some(Verdict::Lost),
+        ShownProgress::Nowhere | ShownProgress::Waiting => None,
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct End {
 
 /// Where a text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ShownProgress {
     Nowhere,
     /// In the conversation, and the model has said nothing since.
     Waiting,
@@ -31,8 +31,8 @@ impl End {
     }
 
     /// Lines are parsed only if they can matter: a record has long ones.
-    pub(crate) fn place_of(&self, id: &str) -> Place {
-        let mut found = Found { id, place: Place::Nowhere, said_before: Vec::new() };
+    pub(crate) fn place_of(&self, id: &str) -> ShownProgress {
+        let mut found = Occurrence { id, place: ShownProgress::Nowhere, said_before: Vec::new() };
         for line in self.text.lines() {
             if !line.contains(id) && !line.contains(ANSWER) && !line.contains(ANEW) {
                 continue;
@@ -42,7 +42,7 @@ impl End {
                 Some(messages) => found.begin_anew(messages),
                 None => found.take(&line),
             }
-            if found.place == Place::Answered {
+            if found.place == ShownProgress::Answered {
                 break;
             }
         }
@@ -57,22 +57,22 @@ const ANSWER: &str = r#""type":"gemini""#;
 const ANEW: &str = r#"{"$set":{"messages":"#;
 
 /// Where a text was found so far.
-struct Found<'a> {
+struct Occurrence<'a> {
     id: &'a str,
-    place: Place,
+    place: ShownProgress,
     /// The answers before it. Each may be written again.
     said_before: Vec<String>,
 }
 
-impl Found<'_> {
+impl Occurrence<'_> {
     fn begin_anew(&mut self, messages: &[Value]) {
-        self.place = Place::Nowhere;
+        self.place = ShownProgress::Nowhere;
         self.said_before.clear();
         messages.iter().for_each(|message| self.take(message));
     }
 
     fn take(&mut self, message: &Value) {
-        if self.place == Place::Answered {
+        if self.place == ShownProgress::Answered {
             return;
         }
         let holds = || message.to_string().contains(self.id);
@@ -80,16 +80,16 @@ impl Found<'_> {
             Some("gemini") => {
                 let answer = message["id"].as_str().unwrap_or_default();
                 let is_new = !self.said_before.iter().any(|before| before == answer);
-                if self.place == Place::Waiting && is_new || says(message, self.id) {
-                    self.place = Place::Answered;
+                if self.place == ShownProgress::Waiting && is_new || says(message, self.id) {
+                    self.place = ShownProgress::Answered;
                 } else if holds() {
-                    self.place = Place::Waiting;
+                    self.place = ShownProgress::Waiting;
                 }
                 if is_new {
                     self.said_before.push(answer.to_owned());
                 }
             }
-            Some("user") if holds() => self.place = Place::Waiting,
+            Some("user") if holds() => self.place = ShownProgress::Waiting,
             _ => {}
         }
     }
@@ -134,47 +134,50 @@ mod tests {
     }
 
     #[track_caller]
-    fn stands(lines: &[String], expected: Place) {
+    fn stands(lines: &[String], expected: ShownProgress) {
         let end = End { text: lines.join("\n"), is_whole: true };
         assert_eq!(end.place_of(ID), expected, "{lines:#?}");
     }
 
     #[test]
     fn a_text_is_answered_once_the_model_says_something_new() {
-        stands(&[], Place::Nowhere);
-        stands(&[answer("g1")], Place::Nowhere);
-        stands(&[answer("g1"), prompt()], Place::Waiting);
-        stands(&[answer("g1"), prompt(), answer("g2")], Place::Answered);
-        stands(&[prompt(), line("info", "i1", "")], Place::Waiting);
+        stands(&[], ShownProgress::Nowhere);
+        stands(&[answer("g1")], ShownProgress::Nowhere);
+        stands(&[answer("g1"), prompt()], ShownProgress::Waiting);
+        stands(&[answer("g1"), prompt(), answer("g2")], ShownProgress::Answered);
+        stands(&[prompt(), line("info", "i1", "")], ShownProgress::Waiting);
     }
 
     #[test]
     fn an_answer_of_before_that_is_written_once_more_proves_nothing() {
-        stands(&[answer("g1"), prompt(), answer("g1")], Place::Waiting);
-        stands(&[call("g1", "", ""), call("g1", "", ID)], Place::Waiting);
-        stands(&[call("g1", "", ""), call("g1", "", ID), call("g1", "", ID)], Place::Waiting);
-        stands(&[call("g1", "", ""), call("g1", "", ID), answer("g2")], Place::Answered);
+        stands(&[answer("g1"), prompt(), answer("g1")], ShownProgress::Waiting);
+        stands(&[call("g1", "", ""), call("g1", "", ID)], ShownProgress::Waiting);
+        stands(&[call("g1", "", ""), call("g1", "", ID), call("g1", "", ID)], ShownProgress::Waiting);
+        stands(&[call("g1", "", ""), call("g1", "", ID), answer("g2")], ShownProgress::Answered);
     }
 
     #[test]
     fn what_its_user_stops_is_forgotten_and_all_since_their_prompt() {
         let anew = |messages: &[String]| format!(r#"{{"$set":{{"messages":[{}]}}}}"#, messages.join(","));
-        stands(&[answer("g1"), prompt(), anew(&[answer("g1")])], Place::Nowhere);
-        stands(&[answer("g1"), prompt(), anew(&[answer("g1")]), line("user", "u2", ""), answer("g2")], Place::Nowhere);
-        stands(&[call("g1", "", ID), anew(&[])], Place::Nowhere);
-        stands(&[prompt(), answer("g1"), anew(&[])], Place::Answered);
-        stands(&[anew(&[prompt()])], Place::Waiting);
-        stands(&[anew(&[prompt(), answer("g1")])], Place::Answered);
+        stands(&[answer("g1"), prompt(), anew(&[answer("g1")])], ShownProgress::Nowhere);
+        stands(
+            &[answer("g1"), prompt(), anew(&[answer("g1")]), line("user", "u2", ""), answer("g2")],
+            ShownProgress::Nowhere,
+        );
+        stands(&[call("g1", "", ID), anew(&[])], ShownProgress::Nowhere);
+        stands(&[prompt(), answer("g1"), anew(&[])], ShownProgress::Answered);
+        stands(&[anew(&[prompt()])], ShownProgress::Waiting);
+        stands(&[anew(&[prompt(), answer("g1")])], ShownProgress::Answered);
     }
 
     #[test]
     fn what_the_model_itself_names_it_has_read() {
-        stands(&[call("g1", ID, "")], Place::Answered);
+        stands(&[call("g1", ID, "")], ShownProgress::Answered);
     }
 
     #[test]
     fn a_torn_line_is_left_out() {
-        stands(&[prompt(), answer("g2")[..30].to_owned()], Place::Waiting);
+        stands(&[prompt(), answer("g2")[..30].to_owned()], ShownProgress::Waiting);
     }
 
     #[test]

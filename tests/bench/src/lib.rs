@@ -17,9 +17,10 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// The relay-mesh binary that is measured, and a folder on the disk that the repository lies on, which is
 /// gone afterwards.
 pub fn subject() -> Result<(PathBuf, TempDir), Failure> {
-    // All are built with the same profile, so they lie beside each other.
+    // All are built with the same profile, so they lie beside each other. Tests lie one folder below.
     let this = std::env::current_exe()?;
-    let folder = this.parent().ok_or("this program lies in no folder")?;
+    let folder =
+        this.ancestors().skip(1).find(|folder| !folder.ends_with("deps")).ok_or("this program lies in no folder")?;
     #[expect(clippy::disallowed_methods, reason = "the variable names the binary, as it does for the product tests")]
     let named = std::env::var_os(test_support::BINARY).map(PathBuf::from);
     let built = named.unwrap_or_else(|| folder.join("relay-mesh"));

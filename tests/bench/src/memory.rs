@@ -51,7 +51,7 @@ pub(crate) fn stdio_server(subject: &Subject, report: &Report) -> Result<(), Fai
     client.call_tool("fetch_messages", &json!({}))?;
     let kept = resident(client.pid())?;
     client.finish()?;
-    report.size("relay-mesh mcp, resident", kept.all, 15.0, "MB", &kept.remark());
+    report.size("relay-mesh mcp, memory of its own", kept.own, 15.0, "MB", &kept.remark_on_all());
     Ok(())
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn host(subject: &Subject, report: &Report) -> Result<(), Failure> {
         greet(&address, token.trim(), client)?;
     }
     let kept = resident(host.0.id())?;
-    report.size("relay-mesh serve at rest, resident", kept.all, 30.0, "MB", &kept.remark());
+    report.size("relay-mesh serve at rest, memory of its own", kept.own, 30.0, "MB", &kept.remark_on_all());
     Ok(())
 }
 

@@ -26,6 +26,11 @@ pub struct Resident {
 }
 
 impl Resident {
+    /// The same beside the part that is its own.
+    pub fn remark_on_all(&self) -> String {
+        format!(" ({:.1} MB resident with what it maps of the program's file, which all its processes share)", self.all)
+    }
+
     /// What a report says beside the number.
     pub fn remark(&self) -> String {
         format!(" ({:.1} MB of it the process's own, the rest mapped from files)", self.own)

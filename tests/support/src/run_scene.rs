@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::model::{Answer, Behaviour, Model, Script};
+use crate::model::{Behaviour, Model, ModelAnswer, Script};
 use crate::observations::run_observed;
 use crate::programs::{Outcome, Program};
 use crate::stage::Stage;
@@ -145,7 +145,7 @@ impl RunScene {
 }
 
 /// A call by which a harness looks at a file.
-fn looks(harness: &str, file: &Path) -> Answer {
+fn looks(harness: &str, file: &Path) -> ModelAnswer {
     let file = file.display().to_string();
     let (tool, input) = match harness {
         "claude-code" => ("Read", json!({"file_path": file})),
@@ -153,10 +153,10 @@ fn looks(harness: &str, file: &Path) -> Answer {
         "opencode" => ("read", json!({"filePath": file})),
         _ => ("read_file", json!({"file_path": file})),
     };
-    Answer::Call { tool: tool.to_owned(), input }
+    ModelAnswer::Call { tool: tool.to_owned(), input }
 }
 
 /// A model's words.
 pub fn says(words: &str) -> Option<Behaviour> {
-    Some(Behaviour::Answers(Answer::Say(words.to_owned())))
+    Some(Behaviour::Answers(ModelAnswer::Say(words.to_owned())))
 }

@@ -3,7 +3,7 @@
 use mesh::ports::harness::Reply;
 use serde_json::Value;
 
-use super::{Answer, AnswerKind, Answers};
+use super::{AnswerKind, AnswerRule, AnswerRules};
 
 /// Bytes of an answer beside the host's texts, which are escaped in it.
 const MOST_BESIDE: usize = 16 * 1024;
@@ -86,7 +86,7 @@ pub(crate) fn fitting_protocol(base: &str, told: Option<String>, has_own_words: 
 /// Checks a reply. The mail counts as shown only if it is in the reply whole.
 pub(crate) fn check(
     reply: Reply,
-    answers: &Answers,
+    answers: &AnswerRules,
     texts: &HostTexts,
     is_given: impl Fn(&str) -> bool,
 ) -> Result<Reply, Excess> {
@@ -123,7 +123,7 @@ enum Placed {
 }
 
 struct Look<'t, G> {
-    answers: &'t Answers,
+    answers: &'t AnswerRules,
     texts: &'t HostTexts,
     is_given: G,
     /// Kinds that a blocking word or an exit code needs a text of, and what it is.
@@ -215,7 +215,7 @@ impl<G: Fn(&str) -> bool> Look<'_, G> {
             return Ok(());
         }
         let mut missing = Excess::Undeclared(format!("the exit code {code}"));
-        let is_it = |answer: &Answer| answer.exit_code.is_some_and(|known| i32::from(known) == code);
+        let is_it = |answer: &AnswerRule| answer.exit_code.is_some_and(|known| i32::from(known) == code);
         // The last kind needs no text.
         for kind in self.answers.kinds.iter().filter(|(_, answer)| is_it(answer)).map(|(kind, _)| *kind) {
             match self.permitted(kind) {
@@ -306,7 +306,7 @@ mod tests {
 
     /// Checks a reply, `STDOUT`, `STDOUT|STDERR` or `STDOUT|STDERR|CODE`, with these grants.
     fn said(grants: &str, reply: &str) -> String {
-        let answers = Manifest::parse(MANIFEST).expect("a manifest").asks.answers;
+        let answers = Manifest::parse(MANIFEST).expect("a manifest").requests.answers;
         let texts = HostTexts {
             mail: Some("<mail \"1\">".to_owned()),
             protocol: Some("line one\nline two".to_owned()),

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use super::*;
-use crate::grants::Given;
+use crate::grants::Granted;
 use crate::manifest::Manifest;
 
 /// A home with a root `.x` and a project, and an adapter that may edit both.
@@ -49,7 +49,7 @@ impl Scene {
     fn scope_of(&self) -> HarnessScope<'_> {
         let manifest = Manifest::parse(MANIFEST).expect("a manifest");
         HarnessScope {
-            grants: Grants::new("x", manifest.asks, Given::BuiltIn),
+            grants: Grants::new("x", manifest.requests, Granted::BuiltIn),
             surroundings: &self.surroundings,
             journal: Journal::path(&self.folder.path().join("installs"), "x", Scope::Project, &self.surroundings),
         }

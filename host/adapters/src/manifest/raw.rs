@@ -9,7 +9,7 @@ use toml::Spanned;
 use super::drive::RawDrive;
 use super::run::RawRun;
 use super::serve::RawServe;
-use super::{Access, Asks, CommandLine, Endpoint, Framing, Links, Login, Matches, Reaches, Rehearsal, Root};
+use super::{Access, CommandLine, Endpoint, Framing, Links, Login, Matches, Reaches, Rehearsal, Requests, Root};
 use crate::answers::RawAnswers;
 use crate::template::{Address, Argument, InvalidTemplate};
 
@@ -106,23 +106,27 @@ pub(super) struct RawLimits {
 pub(super) type Wrong = (std::ops::Range<usize>, InvalidTemplate);
 
 impl RawGrants {
-    pub(super) fn parse(self) -> Result<Asks, Wrong> {
-        let mut asks =
-            Asks { environment: self.environment, notices: self.notices, arguments: self.arguments, ..Asks::default() };
+    pub(super) fn parse(self) -> Result<Requests, Wrong> {
+        let mut requests = Requests {
+            environment: self.environment,
+            notices: self.notices,
+            arguments: self.arguments,
+            ..Requests::default()
+        };
         for (name, root) in self.roots {
             crate::template::check_path(root.path.get_ref()).map_err(|error| (root.path.span(), error))?;
             let root = Root { path: root.path.into_inner(), access: root.access, links: root.links };
-            asks.roots.insert(name, root);
+            requests.roots.insert(name, root);
         }
         for (name, text) in self.origins {
             let origin = text.get_ref().parse().map_err(|error| (text.span(), error))?;
-            asks.origins.insert(name, origin);
+            requests.origins.insert(name, origin);
         }
         for (name, login) in self.logins {
-            if !asks.origins.contains_key(name.get_ref()) {
+            if !requests.origins.contains_key(name.get_ref()) {
                 return Err((name.span(), InvalidTemplate::NoSuchOrigin(name.into_inner())));
             }
-            asks.logins.insert(name.into_inner(), login);
+            requests.logins.insert(name.into_inner(), login);
         }
         for (name, written) in self.endpoints {
             let address = match (&written.unix, &written.tcp) {
@@ -132,13 +136,13 @@ impl RawGrants {
                     return Err((written.framing.span(), InvalidTemplate::NotOneAddress(name)));
                 }
             };
-            asks.endpoints.insert(name, Endpoint { address, framing: written.framing.into_inner() });
+            requests.endpoints.insert(name, Endpoint { address, framing: written.framing.into_inner() });
         }
         for (name, words) in self.programs {
             let line = CommandLine::parse(&name, words.get_ref()).map_err(|error| (words.span(), error))?;
-            asks.programs.insert(name, line);
+            requests.programs.insert(name, line);
         }
-        Ok(asks)
+        Ok(requests)
     }
 }
 

@@ -28,14 +28,14 @@ pub(crate) struct Stage {
     /// Deleted when the stage is dropped.
     pub(crate) folder: tempfile::TempDir,
     pub(crate) store: Arc<MemoryStore>,
-    pub(crate) consents: Arc<Given>,
+    pub(crate) consents: Arc<TestConsents>,
 }
 
 /// Consents that a test sets. Everything may be said in answers to hooks, by which components report to their tests.
 #[derive(Default)]
-pub(crate) struct Given(Mutex<Consent>, AtomicBool);
+pub(crate) struct TestConsents(Mutex<Consent>, AtomicBool);
 
-impl Consents for Given {
+impl Consents for TestConsents {
     fn given(&self, _adapter: &str, _digest: &Digest) -> Consent {
         let mut consent = self.0.lock().expect("no test panics here").clone();
         if !self.1.load(Ordering::Relaxed) {
@@ -53,7 +53,7 @@ impl Stage {
         for name in ["home/.hostile", "plugins"] {
             std::fs::create_dir_all(folder.path().join(name)).expect("a folder");
         }
-        let stage = Stage { folder, store: Arc::new(MemoryStore::new()), consents: Arc::new(Given::default()) };
+        let stage = Stage { folder, store: Arc::new(MemoryStore::new()), consents: Arc::new(TestConsents::default()) };
         for name in components {
             stage.put(name, &component(name));
         }

@@ -11,7 +11,7 @@ use super::error::RegistryError;
 use super::login::{self, Shown};
 use super::reference::Reference;
 use crate::Digest;
-use crate::client::{Answer, Client, FetchError, Request, host};
+use crate::client::{Client, FetchError, Request, Response, host};
 
 /// The largest manifest, in bytes: what registries take at most.
 const LONGEST_MANIFEST: u64 = 4 * 1024 * 1024;
@@ -192,7 +192,7 @@ impl<'c> Registry<'c> {
     }
 
     /// Sends a request, and once more with a login if the registry wants one.
-    async fn send(&mut self, mut request: Request, actions: &str) -> Result<Answer, RegistryError> {
+    async fn send(&mut self, mut request: Request, actions: &str) -> Result<Response, RegistryError> {
         let show = |request: &mut Request, shown: &Option<Shown>| {
             if let Some(shown) = shown {
                 request.headers.insert(AUTHORIZATION, shown.header.clone());
@@ -212,7 +212,7 @@ impl<'c> Registry<'c> {
         self.unless_denied(answer)
     }
 
-    fn unless_denied(&self, answer: Answer) -> Result<Answer, RegistryError> {
+    fn unless_denied(&self, answer: Response) -> Result<Response, RegistryError> {
         if !matches!(answer.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             return Ok(answer);
         }
@@ -258,7 +258,7 @@ fn accepting(mut request: Request) -> Request {
 }
 
 /// The next page of a list: `Link: </v2/…>; rel="next"`.
-fn next_page(answer: &Answer) -> Option<Url> {
+fn next_page(answer: &Response) -> Option<Url> {
     let link = answer.headers.get(LINK)?.to_str().ok()?;
     let (target, rest) = link.strip_prefix('<')?.split_once('>')?;
     let next = answer.url.join(target).ok().filter(|_| rest.contains("next"))?;

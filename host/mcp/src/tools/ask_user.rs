@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mesh::asks::{AskOutcome, NewAsk, answer_text};
 use mesh::names::MessageId;
-use mesh::ports::driver::Answer;
+use mesh::ports::driver::UserAnswer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -103,7 +103,7 @@ fn mail_if_nobody_answers(call: &ToolCall, id: MessageId) {
 
 fn told(id: MessageId, outcome: Option<AskOutcome>) -> ToolOutput<Output> {
     let (state, answer) = match outcome {
-        Some(AskOutcome::Answered(Answer::Refuse(why))) => ("refused", Some(why).filter(|why| !why.is_empty())),
+        Some(AskOutcome::Answered(UserAnswer::Refuse(why))) => ("refused", Some(why).filter(|why| !why.is_empty())),
         Some(AskOutcome::Answered(answer)) => ("answered", Some(answer_text(&answer))),
         Some(AskOutcome::Expired) => ("expired", None),
         Some(AskOutcome::Settled) => ("refused", None),

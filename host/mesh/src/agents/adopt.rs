@@ -32,7 +32,7 @@ pub struct Adopted {
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptError {
     /// No agent has that name.
-    #[error("no agent named `{0}` has joined")]
+    #[error("{}", crate::names::no_such_agent(.0))]
     Unknown(AgentName),
     /// The command line can act as it already.
     #[error("`{0}` lives on this machine already")]

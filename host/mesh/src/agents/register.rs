@@ -167,9 +167,9 @@ impl Mesh {
             if let Some((agent, how, key)) = taken {
                 let adoptable = if number > 1 { self.adoptable(&name).await? } else { None };
                 let outcome = match how {
-                    Taken::New if number > 1 => RegisterOutcome::Numbered { wanted: name },
-                    Taken::New => RegisterOutcome::New,
-                    Taken::Reclaimed => RegisterOutcome::Reclaimed,
+                    NameOrigin::New if number > 1 => RegisterOutcome::Numbered { wanted: name },
+                    NameOrigin::New => RegisterOutcome::New,
+                    NameOrigin::Reclaimed => RegisterOutcome::Reclaimed,
                 };
                 self.settle_in(caller, &agent).await?;
                 let waiting = presence::waiting(&self.core, &self.inboxes, &agent.name).await?;
@@ -278,14 +278,14 @@ async fn take_name(
     caller: &Principal,
     (name, profile): (&AgentName, &Profile),
     durability: Durability,
-) -> Result<Option<(Agent, Taken, Option<String>)>, RegisterError> {
+) -> Result<Option<(Agent, NameOrigin, Option<String>)>, RegisterError> {
     for _ in 0..TRIES {
         let found = records::load::<Agent>(core.shared.as_ref(), &keys::meta(name)).await?;
         let (revision, how) = match &found {
             None if restore::settle_claims(core, name, session_of(caller).as_ref()).await? => return Ok(None),
-            None => (None, Taken::New),
+            None => (None, NameOrigin::New),
             Some((revision, holder)) if may_take(core, inboxes, caller, holder, profile).await? => {
-                (Some(*revision), Taken::Reclaimed)
+                (Some(*revision), NameOrigin::Reclaimed)
             }
             Some(_) => return Ok(None),
         };
@@ -373,7 +373,7 @@ async fn is_let_go(core: &Core, name: &AgentName) -> Result<bool, RegisterError>
     Ok(agent.is_some_and(|agent| agent.moved_from.is_some() && agent.machine == core.machine.name()))
 }
 
-enum Taken {
+enum NameOrigin {
     New,
     Reclaimed,
 }

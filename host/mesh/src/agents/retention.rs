@@ -95,7 +95,7 @@ async fn remove(core: &Core, name: &AgentName, revision: Revision) -> Result<boo
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
     /// There is none.
-    #[error("no agent named `{0}` has joined")]
+    #[error("{}", crate::names::no_such_agent(.0))]
     Unknown(AgentName),
     /// Another machine judges it.
     #[error("`{agent}` lives on the machine `{machine}`, and only there it can be forgotten")]

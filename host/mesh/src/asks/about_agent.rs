@@ -8,7 +8,7 @@ use crate::asks::ask::AskError;
 use crate::asks::record::{Ask, AskKind, AskedBy, ConsentFor, NewAsk};
 use crate::asks::{answer, list};
 use crate::driven::WantedAgent;
-use crate::ports::driver::Answer;
+use crate::ports::driver::UserAnswer;
 
 impl Mesh {
     /// Asks the user about an agent that another one wants. Nobody waits: what comes of it is told by mail.
@@ -43,7 +43,7 @@ impl Mesh {
 /// What is to be started, if the user has agreed to it.
 fn wanted(ask: &Ask) -> Option<WantedAgent> {
     match (&ask.what, ask.answer()) {
-        (AskKind::Consent(ConsentFor::Spawn(wanted)), Some(Answer::Allow)) => Some(wanted.as_ref().clone()),
+        (AskKind::Consent(ConsentFor::Spawn(wanted)), Some(UserAnswer::Allow)) => Some(wanted.as_ref().clone()),
         _ => None,
     }
 }

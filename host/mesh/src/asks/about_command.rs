@@ -6,7 +6,7 @@ use crate::asks::ask::{self, AskError};
 use crate::asks::record::{AskKind, AskStage, AskStatus, AskedBy, ConsentFor, NewAsk};
 use crate::commands::Command;
 use crate::core::Core;
-use crate::ports::driver::Answer;
+use crate::ports::driver::UserAnswer;
 
 /// What the user has said of one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,8 +40,8 @@ pub(crate) async fn consent(core: &Core, command: &Command) -> Result<CommandCon
         }
     };
     Ok(match (&ask.stage, ask.status(core.machine.now())) {
-        (AskStage::Answered { answer: Answer::Allow, .. }, _) => CommandConsent::Allowed,
-        (AskStage::Answered { answer: Answer::Refuse(why), .. }, _) if !why.is_empty() => {
+        (AskStage::Answered { answer: UserAnswer::Allow, .. }, _) => CommandConsent::Allowed,
+        (AskStage::Answered { answer: UserAnswer::Refuse(why), .. }, _) if !why.is_empty() => {
             CommandConsent::Refused(format!("the user of `{}` refused it: {why}", command.to))
         }
         (AskStage::Answered { .. }, _) => CommandConsent::Refused(format!("the user of `{}` refused it", command.to)),

@@ -12,7 +12,7 @@ use crate::core::Core;
 use crate::delivery::chain;
 use crate::messages::Draft;
 use crate::names::{AgentName, MessageId};
-use crate::ports::driver::Answer;
+use crate::ports::driver::UserAnswer;
 use crate::ports::machine::Instant;
 use crate::sessions::Principal;
 use crate::storage::keys;
@@ -42,7 +42,7 @@ pub enum AnswerError {
         /// The question's id.
         id: MessageId,
         /// The answer that counts.
-        answer: Box<Answer>,
+        answer: Box<UserAnswer>,
         /// Where it was given.
         via: String,
         /// When it was given.
@@ -66,9 +66,9 @@ pub enum AnswerError {
     Store(#[from] StoreError),
 }
 
-pub(crate) async fn answer_ask(mesh: &Mesh, id: MessageId, answer: Answer, via: &str) -> Result<Ask, AnswerError> {
+pub(crate) async fn answer_ask(mesh: &Mesh, id: MessageId, answer: UserAnswer, via: &str) -> Result<Ask, AnswerError> {
     let core = &mesh.core;
-    if let Answer::Refuse(text) | Answer::Fill(serde_json::Value::String(text)) = &answer {
+    if let UserAnswer::Refuse(text) | UserAnswer::Fill(serde_json::Value::String(text)) = &answer {
         plain("answer", text, LONGEST_QUESTION).map_err(AnswerError::Text)?;
     }
     let via: String = via.chars().filter(|c| !c.is_control()).take(LONGEST_VIA).collect();
@@ -95,7 +95,7 @@ pub(crate) async fn answer_ask(mesh: &Mesh, id: MessageId, answer: Answer, via: 
 }
 
 /// Decides whether an answer counts.
-fn may_answer(ask: &Ask, answer: &Answer, now: Instant) -> Result<(), AnswerError> {
+fn may_answer(ask: &Ask, answer: &UserAnswer, now: Instant) -> Result<(), AnswerError> {
     let id = ask.id;
     match (&ask.stage, ask.status(now)) {
         (AskStage::Answered { at, answer, via }, _) => {
@@ -113,7 +113,7 @@ fn may_answer(ask: &Ask, answer: &Answer, now: Instant) -> Result<(), AnswerErro
 /// Does what the end of a question sets off, unless that was done. Doing it twice is the same as doing it once.
 pub(crate) async fn carry_out(mesh: &Mesh, ask: &Ask) -> Result<(), StoreError> {
     let core = &mesh.core;
-    let is_allowed = ask.answer() == Some(&Answer::Allow);
+    let is_allowed = ask.answer() == Some(&UserAnswer::Allow);
     // An agent that is to be started is told of when it is there.
     let is_told_later = is_allowed && matches!(ask.what, AskKind::Consent(ConsentFor::Spawn(_)));
     let agent = ask.by.agent.as_ref().filter(|_| ask.by_mail && !is_told_later);
@@ -148,8 +148,8 @@ pub(super) async fn is_done(core: &Core, ask: &Ask) -> Result<(), StoreError> {
 /// What the agent that asked is told.
 fn told(ask: &Ask) -> String {
     match ask.answer() {
-        Some(Answer::Refuse(why)) if why.is_empty() => "Your user refused.".to_owned(),
-        Some(Answer::Refuse(why)) => format!("Your user refused: {why}"),
+        Some(UserAnswer::Refuse(why)) if why.is_empty() => "Your user refused.".to_owned(),
+        Some(UserAnswer::Refuse(why)) => format!("Your user refused: {why}"),
         Some(answer) => format!("Your user answered: {}", answer_text(answer)),
         None => "Nobody answered in time, so that it is refused.".to_owned(),
     }

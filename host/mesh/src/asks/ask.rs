@@ -8,7 +8,7 @@ use crate::asks::record::{
     LONGEST_QUESTION, MOST_CHOICES, NewAsk, SHORTEST_PATIENCE,
 };
 use crate::core::Core;
-use crate::ports::driver::{Answer, Operation};
+use crate::ports::driver::{Operation, UserAnswer};
 use crate::ports::machine::Instant;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
@@ -109,7 +109,7 @@ fn is_same(old: &Ask, new: &Ask, now: Instant) -> bool {
         // What the user has refused, or left unanswered, is asked no more for the same chain of messages. What they
         // have allowed is over: the chain has gone on since.
         (AskKind::HeldLoop(old_loop), AskKind::HeldLoop(new_loop), AskStatus::Answered | AskStatus::Expired) => {
-            old_loop.chain == new_loop.chain && old.answer() != Some(&Answer::Allow)
+            old_loop.chain == new_loop.chain && old.answer() != Some(&UserAnswer::Allow)
         }
         // A command waits longer than the question about it, and is not asked about twice.
         (AskKind::Consent(ConsentFor::Command { .. }), _, AskStatus::Expired)

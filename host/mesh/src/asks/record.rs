@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::driven::WantedAgent;
 use crate::names::{AgentName, MessageId};
-use crate::ports::driver::{Answer, Operation};
+use crate::ports::driver::{Operation, UserAnswer};
 use crate::ports::machine::{Instant, Process};
 use crate::ports::runner::Reach;
 use crate::sessions::{Principal, SessionRef};
@@ -167,7 +167,7 @@ pub enum AskStage {
     /// The user has answered. Written by the first answer.
     Answered {
         at: Instant,
-        answer: Answer,
+        answer: UserAnswer,
         /// Where it was given, as text for the user.
         via: String,
     },
@@ -236,7 +236,7 @@ impl AskStatus {
 #[derive(Clone, Debug, PartialEq)]
 pub enum AskOutcome {
     /// The user has answered.
-    Answered(Answer),
+    Answered(UserAnswer),
     /// It was answered elsewhere, or nobody has to any more.
     Settled,
     /// Nobody answered in time: it is refused, not cancelled.
@@ -260,7 +260,7 @@ impl Ask {
     }
 
     /// The answer, if there is one.
-    pub fn answer(&self) -> Option<&Answer> {
+    pub fn answer(&self) -> Option<&UserAnswer> {
         match &self.stage {
             AskStage::Answered { answer, .. } => Some(answer),
             AskStage::Open | AskStage::Settled { .. } => None,
@@ -288,35 +288,35 @@ impl Ask {
     }
 
     /// Whether it can be answered so.
-    pub(crate) fn takes(&self, answer: &Answer) -> bool {
+    pub(crate) fn takes(&self, answer: &UserAnswer) -> bool {
         match (&self.what, answer) {
-            (_, Answer::Refuse(_))
-            | (AskKind::Approval(_), Answer::Allow | Answer::AllowForSession | Answer::Stop)
-            | (AskKind::Consent(_) | AskKind::HeldLoop(_), Answer::Allow) => true,
+            (_, UserAnswer::Refuse(_))
+            | (AskKind::Approval(_), UserAnswer::Allow | UserAnswer::AllowForSession | UserAnswer::Stop)
+            | (AskKind::Consent(_) | AskKind::HeldLoop(_), UserAnswer::Allow) => true,
             // A form that a harness wants filled in.
-            (AskKind::Approval(_), Answer::Fill(value)) => value.is_object(),
-            (_, Answer::Choose(id)) => self.choices.iter().any(|(offered, _)| offered == id),
-            (AskKind::Question(_), Answer::Fill(value)) => self.choices.is_empty() && value.is_string(),
-            (AskKind::Question(_), Answer::Allow)
+            (AskKind::Approval(_), UserAnswer::Fill(value)) => value.is_object(),
+            (_, UserAnswer::Choose(id)) => self.choices.iter().any(|(offered, _)| offered == id),
+            (AskKind::Question(_), UserAnswer::Fill(value)) => self.choices.is_empty() && value.is_string(),
+            (AskKind::Question(_), UserAnswer::Allow)
             | (
                 AskKind::Question(_) | AskKind::Consent(_) | AskKind::HeldLoop(_),
-                Answer::AllowForSession | Answer::Stop,
+                UserAnswer::AllowForSession | UserAnswer::Stop,
             )
-            | (AskKind::Consent(_) | AskKind::HeldLoop(_), Answer::Fill(_)) => false,
+            | (AskKind::Consent(_) | AskKind::HeldLoop(_), UserAnswer::Fill(_)) => false,
         }
     }
 }
 
 /// An answer as one types it.
-pub fn answer_text(answer: &Answer) -> String {
+pub fn answer_text(answer: &UserAnswer) -> String {
     match answer {
-        Answer::Allow => "allow".to_owned(),
-        Answer::AllowForSession => "allow-session".to_owned(),
-        Answer::Refuse(why) if why.is_empty() => "refuse".to_owned(),
-        Answer::Refuse(why) => format!("refuse {why}"),
-        Answer::Stop => "stop".to_owned(),
-        Answer::Choose(id) => id.clone(),
-        Answer::Fill(serde_json::Value::String(text)) => text.clone(),
-        Answer::Fill(value) => value.to_string(),
+        UserAnswer::Allow => "allow".to_owned(),
+        UserAnswer::AllowForSession => "allow-session".to_owned(),
+        UserAnswer::Refuse(why) if why.is_empty() => "refuse".to_owned(),
+        UserAnswer::Refuse(why) => format!("refuse {why}"),
+        UserAnswer::Stop => "stop".to_owned(),
+        UserAnswer::Choose(id) => id.clone(),
+        UserAnswer::Fill(serde_json::Value::String(text)) => text.clone(),
+        UserAnswer::Fill(value) => value.to_string(),
     }
 }

@@ -56,7 +56,7 @@ pub struct SearchHit {
 
 /// What the search reads of a message.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct SearchedMessage<'a> {
     id: MessageId,
     at: Instant,
     #[serde(borrow)]
@@ -89,7 +89,7 @@ pub(crate) async fn search(core: &Core, reader: &MailReader, search: &Search) ->
         if !query.may_match(&entry.bytes, &mut scratch) {
             return;
         }
-        let Ok(line) = serde_json::from_slice::<Line<'_>>(&entry.bytes) else {
+        let Ok(line) = serde_json::from_slice::<SearchedMessage<'_>>(&entry.bytes) else {
             unreadable += 1;
             return;
         };
@@ -124,7 +124,7 @@ pub(crate) async fn search(core: &Core, reader: &MailReader, search: &Search) ->
 
 impl Search {
     /// Whether a message fits, apart from its words.
-    fn wants(&self, message: &Line<'_>) -> bool {
+    fn wants(&self, message: &SearchedMessage<'_>) -> bool {
         self.from.as_ref().is_none_or(|from| message.from == from.as_str())
             && self.thread.as_ref().is_none_or(|thread| message.thread == *thread)
             && self.since.is_none_or(|since| message.at >= since)

@@ -48,7 +48,7 @@ pub enum ThreadError {
 
 /// What the lookup reads of a message.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct ThreadMessage<'a> {
     id: MessageId,
     at: Instant,
     #[serde(borrow)]
@@ -101,7 +101,7 @@ async fn named(core: &Core, reader: &MailReader, name: &str, limit: usize) -> Re
         if finder.find(&entry.bytes).is_none() {
             return;
         }
-        let Ok(line) = serde_json::from_slice::<Line<'_>>(&entry.bytes) else { return };
+        let Ok(line) = serde_json::from_slice::<ThreadMessage<'_>>(&entry.bytes) else { return };
         if line.thread != name || !sight.shows(owner, line.id) {
             return;
         }

@@ -71,7 +71,7 @@ pub struct Pair {
 
 /// What the list reads of a message.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct ListedMessage<'a> {
     id: MessageId,
     at: Instant,
     #[serde(borrow)]
@@ -124,7 +124,7 @@ pub(crate) async fn threads(
     let mut pairs: HashMap<(usize, usize), (usize, Instant)> = HashMap::new();
     let (mut names, mut ids, mut unreadable) = (Names::default(), HashSet::new(), 0);
     let torn = scan(core, &sight, filter.since, |owner, entry| {
-        let Ok(line) = serde_json::from_slice::<Line<'_>>(&entry.bytes) else {
+        let Ok(line) = serde_json::from_slice::<ListedMessage<'_>>(&entry.bytes) else {
             unreadable += 1;
             return;
         };

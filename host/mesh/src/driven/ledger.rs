@@ -9,11 +9,11 @@ use crate::ports::machine::Instant;
 
 /// A prompt that was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Given {
+pub struct GivenPrompt {
     /// The prompt's id, the same whenever it is given again.
     pub prompt: String,
     /// What it holds.
-    pub content: GivenContent,
+    pub content: PromptContent,
     /// When it was given.
     pub at: Instant,
     /// The last that the harness said of it.
@@ -24,7 +24,7 @@ pub struct Given {
 /// What a prompt holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum GivenContent {
+pub enum PromptContent {
     /// These messages, under this lease.
     Mail {
         messages: Vec<MessageId>,

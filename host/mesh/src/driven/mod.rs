@@ -3,6 +3,7 @@
 //! work; what a harness understands is its adapter's ([`crate::ports::driver`]).
 
 pub mod agent;
+mod directives;
 mod ledger;
 pub mod mail;
 mod permit;
@@ -10,15 +11,14 @@ mod record;
 pub mod registry;
 mod request;
 pub(crate) mod retention;
-mod said;
 mod turn;
 mod wanted;
 
-pub use ledger::{Given, GivenContent, Settled, settle};
+pub use directives::{Directive, MOST_DIRECTIVES, Malformed, directive_in_file, directives};
+pub use ledger::{GivenPrompt, PromptContent, Settled, settle};
 pub use permit::{SpawnAsker, SpawnBounds, SpawnRefused, TreeOver, is_allowed, may_ask, tree_over, within_root};
 pub use record::{DrivenEnd, DrivenId, DrivenLimits, DrivenRecord, DrivenStage, OverBudget, Spent};
 pub use registry::{DrivenError, RequestError};
 pub use request::{LONGEST_REQUEST, MOST_REQUESTS, Request, RequestKind, RequestOutcome};
-pub use said::{MOST_SAID, Malformed, Said, said, said_in_file};
 pub use turn::{Turn, after_another_session, guidance};
 pub use wanted::WantedAgent;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::ledger::Given;
+use super::ledger::GivenPrompt;
 use super::permit::together;
 use super::request::{Request, RequestOutcome};
 use crate::names::{AgentName, InvalidMessageId, MessageId};
@@ -155,7 +155,7 @@ pub struct DrivenRecord {
     pub driver: Option<Process>,
     /// What it was given in a turn that has not ended, in order.
     #[serde(default)]
-    pub given: Vec<Given>,
+    pub given: Vec<GivenPrompt>,
     /// What is asked of it and not done, in order.
     #[serde(default)]
     pub requests: Vec<Request>,

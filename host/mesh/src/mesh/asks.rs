@@ -8,7 +8,7 @@ use crate::asks::ask::{self, AskError};
 use crate::asks::list::{self, FindAskError};
 use crate::asks::{Ask, AskOutcome, AskStatus, NewAsk, wait};
 use crate::names::MessageId;
-use crate::ports::driver::Answer;
+use crate::ports::driver::UserAnswer;
 use crate::storage::keys;
 
 impl Mesh {
@@ -42,7 +42,7 @@ impl Mesh {
 
     /// Answers a question. The first answer wins; any other gets an error that says what the first one was. `via` says
     /// where it was given. The caller has made sure that it is the user who answers.
-    pub async fn answer_ask(&self, id: MessageId, answer: Answer, via: &str) -> Result<Ask, AnswerError> {
+    pub async fn answer_ask(&self, id: MessageId, answer: UserAnswer, via: &str) -> Result<Ask, AnswerError> {
         answer::answer_ask(self, id, answer, via).await
     }
 

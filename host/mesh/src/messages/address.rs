@@ -17,7 +17,7 @@ pub enum AddressError {
     #[error(transparent)]
     Invalid(#[from] InvalidName),
     /// No agent has that name.
-    #[error("no agent named `{address}` has joined")]
+    #[error("{}", crate::names::no_such_agent(address))]
     Unknown {
         /// The name that was asked for.
         address: AgentName,

@@ -88,7 +88,7 @@ pub enum ChannelError {
     #[error("`{0}` is in {MOST_CHANNELS} channels, and no more are possible")]
     TooMany(AgentName),
     /// The agent is not there.
-    #[error("no agent named `{0}` has joined")]
+    #[error("{}", crate::names::no_such_agent(.0))]
     Unknown(AgentName),
     /// Another machine writes what is known of it.
     #[error("`{agent}` lives on the machine `{machine}`, which says what channels it is in")]

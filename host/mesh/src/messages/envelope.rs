@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::delivery::loop_guard::next_trace;
-use crate::messages::fetch::{FetchedMessage, Part};
+use crate::messages::fetch::{BodyRange, FetchedMessage};
 use crate::messages::receipt::Cut;
 use crate::messages::{Message, Priority};
 use crate::names::{AgentName, MessageId};
@@ -23,7 +23,7 @@ pub trait Presented {
     /// Its text went out before and may have been read.
     fn may_repeat(&self) -> bool;
     /// The part of its body that this is, if it is not all of it.
-    fn part(&self) -> Option<Part>;
+    fn part(&self) -> Option<BodyRange>;
 }
 
 impl Presented for Message {
@@ -35,7 +35,7 @@ impl Presented for Message {
         false
     }
 
-    fn part(&self) -> Option<Part> {
+    fn part(&self) -> Option<BodyRange> {
         None
     }
 }
@@ -49,7 +49,7 @@ impl Presented for FetchedMessage {
         self.history.may_repeat()
     }
 
-    fn part(&self) -> Option<Part> {
+    fn part(&self) -> Option<BodyRange> {
         self.part
     }
 }
@@ -122,7 +122,7 @@ pub fn timestamp(at: Instant) -> String {
     humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(at.0.min(253_402_300_799_000))).to_string()
 }
 
-fn one(presented: &impl Presented, body: &str, part: Option<Part>) -> String {
+fn one(presented: &impl Presented, body: &str, part: Option<BodyRange>) -> String {
     let message = presented.message();
     let mut text = format!("<{TAG} id=\"{}\" from=\"{}\" at=\"{}\"", message.id, message.from, timestamp(message.at));
     let mut attribute = |name: &str, value: &str| {
@@ -164,7 +164,7 @@ fn one(presented: &impl Presented, body: &str, part: Option<Part>) -> String {
 }
 
 /// Which part it is, and how to get the rest.
-fn words_of(Part { from, to, of }: Part, id: MessageId) -> String {
+fn words_of(BodyRange { from, to, of }: BodyRange, id: MessageId) -> String {
     let which = match from {
         0 => format!("{to} of {of} bytes"),
         from => format!("bytes {from} to {to} of {of}"),
@@ -185,7 +185,7 @@ fn cut_to(presented: &impl Presented, room: usize) -> Option<Enveloped> {
         while !message.body.is_char_boundary(keep) {
             keep -= 1;
         }
-        let part = Part { from: begins, to: begins + keep, of };
+        let part = BodyRange { from: begins, to: begins + keep, of };
         let text = one(presented, &message.body[..keep], Some(part));
         if text.len() <= room {
             return Some(Enveloped { text, taken: 1, cut: Some(Cut { shown: part.to, of }) });

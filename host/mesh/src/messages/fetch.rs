@@ -75,14 +75,14 @@ pub struct FetchedMessage {
     /// The message, its body cut if it was too long.
     pub message: Message,
     /// The part of the body that this is, if it is not all of it.
-    pub part: Option<Part>,
+    pub part: Option<BodyRange>,
     /// Its delivery history before this fetch.
     pub history: DeliveryHistory,
 }
 
 /// A part of a message's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct BodyRange {
     /// Where it begins, in bytes.
     pub from: usize,
     /// Where it ends.
@@ -534,7 +534,7 @@ fn cut(at: Position, mut message: Message, history: DeliveryHistory, ask: &Fetch
     };
     let from = boundary(ask.offset.min(of));
     let to = boundary(from.saturating_add(ask.max_length).min(of));
-    let part = Part { from, to, of };
+    let part = BodyRange { from, to, of };
     message.body.truncate(to);
     message.body.drain(..from);
     FetchedMessage { at, message, part: (part.from > 0 || part.to < of).then_some(part), history }

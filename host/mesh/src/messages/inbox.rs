@@ -57,7 +57,7 @@ pub(crate) struct Inbox {
 }
 
 /// What a reader found of the logs that were read before.
-enum Found {
+enum StillValid {
     Both,
     /// The receipts lost their end, or are other ones.
     InboxAlone,
@@ -72,14 +72,14 @@ impl Inbox {
             self.begin(store, name).await?;
         }
         match self.read_new(store, name).await? {
-            Found::Both => return Ok(()),
-            Found::InboxAlone => self.forget_receipts(),
-            Found::Neither => *self = self.anew(),
+            StillValid::Both => return Ok(()),
+            StillValid::InboxAlone => self.forget_receipts(),
+            StillValid::Neither => *self = self.anew(),
         }
         // From the beginning, a log is what it is.
         match self.read_new(store, name).await? {
-            Found::Both => Ok(()),
-            Found::InboxAlone | Found::Neither => {
+            StillValid::Both => Ok(()),
+            StillValid::InboxAlone | StillValid::Neither => {
                 *self = self.anew();
                 self.read_new(store, name).await.map(drop)
             }
@@ -128,7 +128,7 @@ impl Inbox {
     /// Reads new entries. A receipt is always younger than its message. So if receipts are read before messages,
     /// every message read has either all its receipts here or later ones; if both are read at once, the inbox is
     /// read further if a receipt belongs to a message that is not known here.
-    async fn read_new(&mut self, store: &dyn Store, name: &AgentName) -> Result<Found, StoreError> {
+    async fn read_new(&mut self, store: &dyn Store, name: &AgentName) -> Result<StillValid, StoreError> {
         let from = self.read.unwrap_or_default();
         // Both at once, because servers take a round trip for each read.
         let (inbox, receipts) = (keys::inbox(name), keys::receipts(name));
@@ -164,8 +164,8 @@ impl Inbox {
         }
         match (messages.is_same, receipts.is_same) {
             (true, true) => {}
-            (true, false) => return Ok(Found::InboxAlone),
-            (false, _) => return Ok(Found::Neither),
+            (true, false) => return Ok(StillValid::InboxAlone),
+            (false, _) => return Ok(StillValid::Neither),
         }
         self.unproven = LastEntries::default();
         self.last.message = messages.last.or(self.last.message);
@@ -188,7 +188,7 @@ impl Inbox {
         if self.settled.len() > MOST_SETTLED {
             self.forget_settled(read);
         }
-        Ok(Found::Both)
+        Ok(StillValid::Both)
     }
 
     fn take(&mut self, at: Position, receipt: Receipt) {

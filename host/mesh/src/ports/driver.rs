@@ -175,7 +175,7 @@ pub enum PromptStatus {
 /// The answer to what a harness asks its user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "answer", content = "with")]
-pub enum Answer {
+pub enum UserAnswer {
     /// It may.
     Allow,
     /// It may, and so may what is like it for the rest of the session.
@@ -210,7 +210,7 @@ pub enum Action {
         question: String,
         /// What the adapter kept of it.
         kept: Option<Value>,
-        answer: Answer,
+        answer: UserAnswer,
     },
     /// Say what became of these prompts.
     Account(String, Vec<Prompt>),

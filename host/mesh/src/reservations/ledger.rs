@@ -9,7 +9,7 @@ use crate::ports::machine::Instant;
 use crate::reservations::edits::AUTO_REASON;
 use crate::reservations::glob::Glob;
 use crate::reservations::repository::Repository;
-use crate::reservations::{Conflict, Mode, Reservation, Taken, Ttl};
+use crate::reservations::{Conflict, Mode, Reservation, Takeover, Ttl};
 use crate::sessions::SessionRef;
 
 /// How long ended reservations are still shown by `reservations --expired`, in milliseconds.
@@ -180,7 +180,7 @@ impl Ledger {
                 && asked.mode.excludes(old.mode)
                 && old.pattern.overlap(pattern).is_some()
             {
-                old.taken = Some(Taken { by: asked.owner.clone(), at: now, told: true });
+                old.taken = Some(Takeover { by: asked.owner.clone(), at: now, told: true });
             }
         }
         let mut new = Reservation {
@@ -214,7 +214,7 @@ impl Ledger {
         let mut taken = Vec::new();
         for reservation in &mut self.reservations {
             if conflicts.iter().any(|conflict| conflict.held.id == reservation.id) {
-                reservation.taken = Some(Taken { by: by.clone(), at, told: false });
+                reservation.taken = Some(Takeover { by: by.clone(), at, told: false });
                 taken.push(reservation.clone());
             }
         }

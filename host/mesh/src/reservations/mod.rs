@@ -9,4 +9,4 @@ pub mod repository;
 pub(crate) mod reservation;
 pub(crate) mod reserve;
 
-pub use reservation::{Conflict, InvalidTtl, LONGEST_REASON, LONGEST_TTL, Mode, Reservation, Taken, Ttl};
+pub use reservation::{Conflict, InvalidTtl, LONGEST_REASON, LONGEST_TTL, Mode, Reservation, Takeover, Ttl};

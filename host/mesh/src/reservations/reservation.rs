@@ -98,12 +98,12 @@ pub struct Reservation {
     pub session: Option<SessionRef>,
     /// How it was taken by force, if it was. Written by the taker's `reserve`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken: Option<Taken>,
+    pub taken: Option<Takeover>,
 }
 
 /// How a reservation was taken from its owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Taken {
+pub struct Takeover {
     /// The agent that took it.
     pub by: AgentName,
     /// When it was taken.
@@ -126,7 +126,7 @@ impl Reservation {
 }
 
 /// Whether a reservation with these fields holds at this time.
-pub(crate) fn holds(taken: Option<&Taken>, expires: Instant, now: Instant) -> bool {
+pub(crate) fn holds(taken: Option<&Takeover>, expires: Instant, now: Instant) -> bool {
     taken.is_none() && now < expires
 }
 

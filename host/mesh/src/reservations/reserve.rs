@@ -83,7 +83,7 @@ pub enum Release {
 
 /// The result of a release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub struct Released {
     /// The reservations that were released.
     pub released: Vec<Reservation>,
 }
@@ -179,7 +179,7 @@ impl Mesh {
         caller: &Principal,
         repository: &Repository,
         what: &Release,
-    ) -> Result<Given, ReleaseError> {
+    ) -> Result<Released, ReleaseError> {
         let owner = caller.agent().ok_or(ReleaseError::NotRegistered)?.clone();
         let patterns = match what {
             Release::These(patterns) => Some(patterns.as_slice()),
@@ -202,7 +202,7 @@ impl Mesh {
             self.core.event_log.note("released", details).await;
         }
         self.tell_of_taken(caller, repository).await?;
-        Ok(Given { released })
+        Ok(Released { released })
     }
 
     /// Sends a message to every owner whose reservation was taken and who has not been told, even if the taker's

@@ -120,13 +120,13 @@ impl Finding {
 }
 
 #[derive(Deserialize)]
-struct Answer {
-    findings: Vec<Said>,
+struct ReviewerAnswer {
+    findings: Vec<ReportedFinding>,
 }
 
 /// A finding as a reviewer says it, by [`super::findings_schema`].
 #[derive(Deserialize)]
-struct Said {
+struct ReportedFinding {
     rule: String,
     severity: Severity,
     title: String,
@@ -140,9 +140,9 @@ struct Said {
 
 /// The findings in a reviewer's answer, which has the shape of the schema. They are not placed yet.
 pub fn findings_in(answer: &Value, reviewer: &str) -> Result<Vec<Finding>, serde_json::Error> {
-    let answer: Answer = Answer::deserialize(answer)?;
+    let answer: ReviewerAnswer = ReviewerAnswer::deserialize(answer)?;
     let short = |text: &str, most: usize| text.trim().chars().take(most).collect::<String>();
-    let placed = |said: Said| Finding {
+    let placed = |said: ReportedFinding| Finding {
         rule: rule(&said.rule),
         severity: said.severity,
         title: short(&said.title.replace(['\n', '\r'], " "), LONGEST.0),

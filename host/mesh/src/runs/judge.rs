@@ -35,7 +35,7 @@ pub enum Halt {
 
 /// Whether an answer has the shape that was asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum SchemaCheck {
     /// No shape was asked for.
     Free,
     /// It has the shape.
@@ -81,7 +81,7 @@ pub fn asked_again<'a>(events: impl DoubleEndedIterator<Item = &'a RunEvent>) ->
 }
 
 /// Judges the end of a run. What the host did counts before what the harness says. `met` is what it was waiting for.
-pub fn judge(outcome: &RunOutcome, halt: Halt, answer: &Answer, met: Option<&str>) -> Verdict {
+pub fn judge(outcome: &RunOutcome, halt: Halt, answer: &SchemaCheck, met: Option<&str>) -> Verdict {
     // A harness that tells of no retries may know at its end what it was waiting for.
     let waited = matches!(outcome.ending, Ending::Limited | Ending::Provider);
     let met = met.or(outcome.why.as_deref().filter(|_| waited));
@@ -107,23 +107,23 @@ pub fn judge(outcome: &RunOutcome, halt: Halt, answer: &Answer, met: Option<&str
     }
 }
 
-fn of_itself(outcome: &RunOutcome, answer: &Answer) -> Verdict {
+fn of_itself(outcome: &RunOutcome, answer: &SchemaCheck) -> Verdict {
     let why = outcome.why.clone();
     match (outcome.ending, answer) {
-        (Ending::Answered, Answer::Free) => {
+        (Ending::Answered, SchemaCheck::Free) => {
             Verdict { ending: Ending::Answered, ok: true, why, output: outcome.output.clone() }
         }
         // A harness that gave up on the shape may have given an answer that has it.
-        (Ending::Answered | Ending::Shape, Answer::Fits(value)) => {
+        (Ending::Answered | Ending::Shape, SchemaCheck::Fits(value)) => {
             Verdict { ending: Ending::Answered, ok: true, why: None, output: Some(value.clone()) }
         }
-        (Ending::Answered | Ending::Shape, Answer::Misses(reasons)) => Verdict {
+        (Ending::Answered | Ending::Shape, SchemaCheck::Misses(reasons)) => Verdict {
             ending: Ending::Shape,
             ok: false,
             why: Some(format!("its answer does not fit the schema: {reasons}")),
             output: None,
         },
-        (ending, Answer::Free | Answer::Fits(_) | Answer::Misses(_)) => {
+        (ending, SchemaCheck::Free | SchemaCheck::Fits(_) | SchemaCheck::Misses(_)) => {
             Verdict { ending, ok: false, why, output: None }
         }
     }
@@ -184,11 +184,12 @@ mod tests {
 
     #[test]
     fn what_the_host_did_counts_before_what_the_harness_says() {
-        let check = |ending, halt, answer: &Answer, expected: (Ending, bool)| {
+        let check = |ending, halt, answer: &SchemaCheck, expected: (Ending, bool)| {
             let verdict = judge(&outcome(ending), halt, answer, None);
             assert_eq!((verdict.ending, verdict.ok), expected, "{ending:?} {halt:?} {answer:?}");
         };
-        let (free, fits, misses) = (Answer::Free, Answer::Fits(json!(1)), Answer::Misses("no".to_owned()));
+        let (free, fits, misses) =
+            (SchemaCheck::Free, SchemaCheck::Fits(json!(1)), SchemaCheck::Misses("no".to_owned()));
         check(Ending::Answered, Halt::No, &free, (Ending::Answered, true));
         check(Ending::Answered, Halt::No, &fits, (Ending::Answered, true));
         check(Ending::Answered, Halt::No, &misses, (Ending::Shape, false));
@@ -216,7 +217,7 @@ mod tests {
         let check = |events: &[RunEvent], own: Option<&str>, halt, expected: &str| {
             let ended = if own.is_some() { Ending::Provider } else { Ending::BrokeOff };
             let outcome = RunOutcome { why: own.map(str::to_owned), ..RunOutcome::of(ended) };
-            let verdict = judge(&outcome, halt, &Answer::Free, asked_again(events.iter()).as_deref());
+            let verdict = judge(&outcome, halt, &SchemaCheck::Free, asked_again(events.iter()).as_deref());
             assert_eq!((verdict.ending, verdict.why.as_deref()), (Ending::Time, Some(expected)));
         };
         let limited = "its model's server had answered HTTP 429 and was asked again (attempt 4)";

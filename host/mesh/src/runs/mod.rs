@@ -8,7 +8,7 @@ mod record;
 mod report;
 
 pub use agent::RunAgentError;
-pub use judge::{Answer, Halt, Verdict, asked_again, fenced_json, judge, repair_task, usage_of_run};
+pub use judge::{Halt, SchemaCheck, Verdict, asked_again, fenced_json, judge, repair_task, usage_of_run};
 pub use permit::{NotPermitted, budget, charged_below, permit, share};
 pub use record::{RunEnd, RunId, RunLimits, RunRecord, RunStage, Scope as UsageScope, Workplace, agent_label};
 pub use report::{RunChanges, RunReport};

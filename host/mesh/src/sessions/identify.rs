@@ -47,7 +47,7 @@ pub enum IdentifyError {
         machine: String,
     },
     /// A command line named an agent that does not exist.
-    #[error("no agent named `{0}` has joined")]
+    #[error("{}", crate::names::no_such_agent(.0))]
     Unknown(AgentName),
     /// The store failed.
     #[error("the store could not be read")]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use store::Key;
-use store::Part;
+use store::MachinePart;
 
 use crate::commands::{Command, CommandStage};
 use crate::names::{AgentName, MessageId};
@@ -43,7 +43,7 @@ impl store::Ownership for AgentOwnership {
         serde_json::from_slice::<Spoken>(entry).ok().and_then(|spoken| home(&spoken.from))
     }
 
-    fn owners_needed(&self, key: &Key, parts: &[Part]) -> BTreeSet<Key> {
+    fn owners_needed(&self, key: &Key, parts: &[MachinePart]) -> BTreeSet<Key> {
         let mut names = BTreeSet::new();
         for part in parts {
             if key.is_under(&keys::reservations()) {
@@ -58,7 +58,7 @@ impl store::Ownership for AgentOwnership {
         names.iter().filter_map(home).collect()
     }
 
-    fn merge(&self, key: &Key, parts: &[Part], machines: &Owners) -> Option<Vec<u8>> {
+    fn merge(&self, key: &Key, parts: &[MachinePart], machines: &Owners) -> Option<Vec<u8>> {
         // An unreadable part is one machine's fault and is ignored. If no part is readable, one is returned as it is,
         // so that the reader reports the damage.
         let any = || parts.last().map(|part| part.bytes.clone());
@@ -100,11 +100,11 @@ fn speaks(machine: &str, name: &AgentName, machines: &Owners) -> bool {
     home(name).is_none_or(|home| machines.get(&home).is_some_and(|has| has == machine))
 }
 
-fn ledger(part: &Part) -> Option<Ledger> {
+fn ledger(part: &MachinePart) -> Option<Ledger> {
     serde_json::from_slice(&part.bytes).ok()
 }
 
-fn command(part: &Part) -> Option<Command> {
+fn command(part: &MachinePart) -> Option<Command> {
     serde_json::from_slice(&part.bytes).ok()
 }
 

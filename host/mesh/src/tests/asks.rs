@@ -4,7 +4,7 @@ use super::{World, name};
 use crate::agents::Presence;
 use crate::asks::{AskKind, AskOutcome, AskStatus, AskedBy, ConsentFor, HeldLoop, LONGEST_QUESTION, NewAsk};
 use crate::names::MessageId;
-use crate::ports::driver::{Answer, Operation};
+use crate::ports::driver::{Operation, UserAnswer};
 use crate::ports::machine::Machine as _;
 use crate::{AnswerError, Cleanup, DryRun, RecordKind, Scope};
 
@@ -17,8 +17,8 @@ fn approval(line: &str) -> NewAsk {
     NewAsk { what: AskKind::Approval(Operation::Command(line.to_owned())), ..question("") }
 }
 
-fn text(words: &str) -> Answer {
-    Answer::Fill(words.into())
+fn text(words: &str) -> UserAnswer {
+    UserAnswer::Fill(words.into())
 }
 
 impl World {
@@ -27,7 +27,7 @@ impl World {
     }
 
     /// What an answer gets: the status, or the error.
-    async fn answers(&self, id: MessageId, answer: Answer, via: &str) -> String {
+    async fn answers(&self, id: MessageId, answer: UserAnswer, via: &str) -> String {
         match self.mesh.answer_ask(id, answer, via).await {
             Ok(ask) => ask.status(self.machine.now()).as_str().to_owned(),
             Err(error) => error.to_string(),
@@ -44,12 +44,12 @@ async fn the_first_answer_wins_and_the_second_hears_of_it() {
     let world = World::new();
     let id = world.asks(approval("rm -rf target")).await;
     let other = world.another_process();
-    assert_eq!(world.answers(id, Answer::Allow, "in a terminal").await, "answered");
+    assert_eq!(world.answers(id, UserAnswer::Allow, "in a terminal").await, "answered");
     assert_eq!(
-        other.answers(id, Answer::Refuse("no".to_owned()), "in another").await,
+        other.answers(id, UserAnswer::Refuse("no".to_owned()), "in another").await,
         format!("question `{id}` has been answered already: `allow`, in a terminal")
     );
-    assert_eq!(world.mesh.wait_for_answer(id).await.expect("readable"), AskOutcome::Answered(Answer::Allow));
+    assert_eq!(world.mesh.wait_for_answer(id).await.expect("readable"), AskOutcome::Answered(UserAnswer::Allow));
     assert_eq!(world.open().await, 0);
 }
 
@@ -61,7 +61,7 @@ async fn of_two_answers_at_once_exactly_one_counts() {
         let answers = (0..4).map(|number| {
             let other = world.another_process();
             tokio::spawn(
-                async move { other.mesh.answer_ask(id, Answer::Refuse(number.to_string()), "x").await.is_ok() },
+                async move { other.mesh.answer_ask(id, UserAnswer::Refuse(number.to_string()), "x").await.is_ok() },
             )
         });
         let mut won = 0;
@@ -124,9 +124,9 @@ async fn the_same_question_asked_again_is_the_same_ask() {
     assert_eq!(world.another_process().asks(again()).await, id);
     assert_eq!(world.open().await, 1);
     assert_ne!(world.asks(NewAsk { same_as: Some("codex s1 q8".to_owned()), ..approval("make") }).await, id);
-    world.answers(id, Answer::Allow, "here").await;
+    world.answers(id, UserAnswer::Allow, "here").await;
     assert_eq!(world.asks(again()).await, id, "it has its answer already");
-    assert_eq!(world.mesh.ask_record(id).await.expect("readable").expect("kept").answer(), Some(&Answer::Allow));
+    assert_eq!(world.mesh.ask_record(id).await.expect("readable").expect("kept").answer(), Some(&UserAnswer::Allow));
     // What was settled because its asker had gone is asked anew.
     let other = NewAsk { same_as: Some("q9".to_owned()), ..approval("make") };
     let first = world.asks(other.clone()).await;
@@ -159,14 +159,14 @@ async fn an_answer_that_is_not_offered_changes_nothing() {
     let choices = vec![("red".to_owned(), "Red".to_owned()), ("blue".to_owned(), "Blue".to_owned())];
     let id = world.asks(NewAsk { choices, ..question("Which?") }).await;
     for (answer, typed) in [
-        (Answer::Choose("green".to_owned()), "green"),
-        (Answer::Allow, "allow"),
+        (UserAnswer::Choose("green".to_owned()), "green"),
+        (UserAnswer::Allow, "allow"),
         (text("red or so"), "red or so"),
-        (Answer::Stop, "stop"),
+        (UserAnswer::Stop, "stop"),
     ] {
         assert_eq!(world.answers(id, answer, "").await, format!("question `{id}` does not offer `{typed}`"));
     }
-    assert_eq!(world.answers(id, Answer::Choose("blue".to_owned()), "").await, "answered");
+    assert_eq!(world.answers(id, UserAnswer::Choose("blue".to_owned()), "").await, "answered");
     let id = world.asks(question("Which?")).await;
     let refused = world.answers(id, text("\u{1b}[2J"), "").await;
     assert_eq!(refused, "the answer holds the control character U+001B");
@@ -260,11 +260,11 @@ async fn a_held_loop_is_asked_once_for_each_chain() {
     let (one, two) = (chain("01JD8Z3K5V0000000000000000"), chain("01JD8Z3K5V0000000000000001"));
     let first = world.asks(held(one)).await;
     assert_eq!(world.asks(held(two)).await, first, "one at a time");
-    world.answers(first, Answer::Refuse(String::new()), "here").await;
+    world.answers(first, UserAnswer::Refuse(String::new()), "here").await;
     assert_eq!(world.asks(held(one)).await, first, "it was refused for this chain");
     let second = world.asks(held(two)).await;
     assert_ne!(second, first);
-    world.answers(second, Answer::Allow, "here").await;
+    world.answers(second, UserAnswer::Allow, "here").await;
     assert_ne!(world.asks(held(two)).await, second, "the chain has gone on since it was allowed");
 }
 
@@ -277,8 +277,8 @@ async fn a_consent_is_allowed_or_refused() {
         task: "review".to_owned(),
     };
     let id = world.asks(NewAsk::new(AskedBy::default(), AskKind::Consent(what))).await;
-    assert!(world.answers(id, Answer::AllowForSession, "").await.contains("does not offer"));
-    assert_eq!(world.answers(id, Answer::Allow, "").await, "answered");
+    assert!(world.answers(id, UserAnswer::AllowForSession, "").await.contains("does not offer"));
+    assert_eq!(world.answers(id, UserAnswer::Allow, "").await, "answered");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use crate::asks::AskKind;
 use crate::messages::Trace;
 use crate::messages::receipt::DeliveryStatus;
 use crate::names::MessageId;
-use crate::ports::driver::Answer;
+use crate::ports::driver::UserAnswer;
 use crate::ports::harness::{Carries, Delivered};
 use crate::sessions::Call;
 use crate::testing::{route, session_call};
@@ -80,7 +80,7 @@ async fn asked(world: &World) -> Vec<String> {
     held.collect()
 }
 
-async fn answers(world: &World, answer: Answer) {
+async fn answers(world: &World, answer: UserAnswer) {
     let ask = world.mesh.asks().await.expect("readable").remove(0);
     world.mesh.answer_ask(ask.id, answer, "here").await.expect("answered");
 }
@@ -97,7 +97,7 @@ async fn the_user_is_asked_about_a_held_loop_and_can_free_it() {
     world.send(&alice, "bob", draft("held too")).await.expect("sent");
     assert_eq!(world.history(sent.id).await, "stored, held");
     assert_eq!(asked(&world).await, ["alice to bob"], "once, however many are held");
-    answers(&world, Answer::Allow).await;
+    answers(&world, UserAnswer::Allow).await;
     assert_eq!(world.history(sent.id).await, "stored", "as if the user had spoken");
     assert_eq!(world.shown("s2", "stop").await, "held held too");
 }
@@ -109,7 +109,7 @@ async fn a_loop_that_the_user_refuses_stays_held_and_is_asked_about_no_more() {
     world.shown("s2", "stop").await;
     let sent = world.send(&bob, "alice", draft("held")).await.expect("sent");
     assert_eq!(asked(&world).await, ["bob to alice"]);
-    answers(&world, Answer::Refuse(String::new())).await;
+    answers(&world, UserAnswer::Refuse(String::new())).await;
     world.send(&bob, "alice", draft("held too")).await.expect("sent");
     assert_eq!((asked(&world).await.len(), world.history(sent.id).await), (0, "stored, held".to_owned()));
     // A question that the user need not answer any more: they have spoken to the agent itself.

@@ -19,7 +19,7 @@ use crate::{Fetch, Limits, Mesh, Parts, Registration, SendError};
 
 /// The state of a machine's connection to the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum LinkState {
     Good,
     /// Nothing gets through.
     Cut,
@@ -38,35 +38,35 @@ pub(super) enum Line {
 /// Servers behind a connection.
 pub(super) struct Servers {
     pub(super) store: MemoryStore,
-    line: Mutex<Line>,
+    line: Mutex<LinkState>,
 }
 
 impl Servers {
-    fn set(&self, line: Line) {
+    fn set(&self, line: LinkState) {
         *self.line.lock().expect("no test panics while it holds this") = line;
     }
 
     /// The answer as it arrives, if it does.
     fn heard<T, E: From<StoreError>>(&self, answer: Result<T, E>) -> Result<T, E> {
         match *self.line.lock().expect("no test panics while it holds this") {
-            Line::Good
-            | Line::TakesOneMessage
-            | Line::BringsItTwice
-            | Line::TakesNoLonger(_)
-            | Line::HasNoBytesFor(_) => answer,
-            Line::Cut | Line::LosesAnswers => Err(lost().into()),
+            LinkState::Good
+            | LinkState::TakesOneMessage
+            | LinkState::BringsItTwice
+            | LinkState::TakesNoLonger(_)
+            | LinkState::HasNoBytesFor(_) => answer,
+            LinkState::Cut | LinkState::LosesAnswers => Err(lost().into()),
         }
     }
 
     fn reached(&self) -> Result<(), StoreError> {
         match *self.line.lock().expect("no test panics while it holds this") {
-            Line::Good
-            | Line::LosesAnswers
-            | Line::TakesOneMessage
-            | Line::BringsItTwice
-            | Line::TakesNoLonger(_)
-            | Line::HasNoBytesFor(_) => Ok(()),
-            Line::Cut => Err(lost()),
+            LinkState::Good
+            | LinkState::LosesAnswers
+            | LinkState::TakesOneMessage
+            | LinkState::BringsItTwice
+            | LinkState::TakesNoLonger(_)
+            | LinkState::HasNoBytesFor(_) => Ok(()),
+            LinkState::Cut => Err(lost()),
         }
     }
 
@@ -75,19 +75,19 @@ impl Servers {
         let refused =
             |trouble, reason: &str| StoreError::server("could not append to", log, trouble, reason.to_owned());
         match *self.line.lock().expect("no test panics while it holds this") {
-            Line::TakesNoLonger(most) if entries.iter().any(|entry| entry.len() > most) => {
+            LinkState::TakesNoLonger(most) if entries.iter().any(|entry| entry.len() > most) => {
                 Err(refused(ServerTrouble::TooLong, "the message is too long"))
             }
-            Line::HasNoBytesFor(agent) if log.as_str() == format!("agents/{agent}/inbox") => {
+            LinkState::HasNoBytesFor(agent) if log.as_str() == format!("agents/{agent}/inbox") => {
                 Err(refused(ServerTrouble::Full, "the stream is full"))
             }
-            Line::Good
-            | Line::Cut
-            | Line::LosesAnswers
-            | Line::TakesOneMessage
-            | Line::BringsItTwice
-            | Line::TakesNoLonger(_)
-            | Line::HasNoBytesFor(_) => Ok(()),
+            LinkState::Good
+            | LinkState::Cut
+            | LinkState::LosesAnswers
+            | LinkState::TakesOneMessage
+            | LinkState::BringsItTwice
+            | LinkState::TakesNoLonger(_)
+            | LinkState::HasNoBytesFor(_) => Ok(()),
         }
     }
 }
@@ -108,13 +108,13 @@ impl Store for Servers {
         self.reached()?;
         self.takes(log, entries)?;
         let line = *self.line.lock().expect("no test panics while it holds this");
-        if line == Line::BringsItTwice && log.leaf() == "inbox" {
-            self.set(Line::Good);
+        if line == LinkState::BringsItTwice && log.leaf() == "inbox" {
+            self.set(LinkState::Good);
             self.store.append(log, entries, Expect::Any, how).await?;
         }
         let answer = self.heard(self.store.append(log, entries, expect, how).await);
-        if line == Line::TakesOneMessage && log.leaf() == "inbox" {
-            self.set(Line::Cut);
+        if line == LinkState::TakesOneMessage && log.leaf() == "inbox" {
+            self.set(LinkState::Cut);
         }
         answer
     }
@@ -192,7 +192,7 @@ pub(super) struct Host {
 impl Host {
     fn new(named: &'static str, store: &MemoryStore) -> Host {
         let machine = Arc::new(FakeMachine::named(named));
-        let servers = Arc::new(Servers { store: store.clone(), line: Mutex::new(Line::Good) });
+        let servers = Arc::new(Servers { store: store.clone(), line: Mutex::new(LinkState::Good) });
         Host::over(machine, servers, MemoryStore::new())
     }
 
@@ -217,7 +217,7 @@ impl Host {
         Host::over(Arc::clone(&self.machine), Arc::clone(&self.servers), self.local.clone())
     }
 
-    pub(super) fn line(&self, line: Line) {
+    pub(super) fn line(&self, line: LinkState) {
         self.servers.set(line);
     }
 
@@ -300,7 +300,7 @@ pub(super) async fn two() -> (Host, Host) {
 #[tokio::test]
 async fn what_cannot_be_promised_is_refused() {
     let (one, _) = two().await;
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     let caller = one.mesh.identify(&shell_call(Some("alice"))).await.expect("known here without the servers");
     let everyone = one.mesh.broadcast(&caller, &crate::Audience::default(), draft("all")).await;
     assert!(matches!(everyone, Err(SendError::Unreadable(error)) if error.is_out_of_reach()), "who is everyone?");
@@ -311,12 +311,12 @@ async fn what_cannot_be_promised_is_refused() {
 #[tokio::test]
 async fn a_machine_shows_what_it_last_saw() {
     let (one, _) = two().await;
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert!(one.mesh.agents().await.is_err(), "it has seen nobody yet");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     assert_eq!(one.mesh.agents().await.expect("listed").len(), 2);
     one.machine.pass(300_000);
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     let seen = one.mesh.agents().await.expect("remembered");
     let words: Vec<String> =
         seen.iter().map(|seen| format!("{} {}: {}", seen.agent.name, seen.presence.as_str(), seen.evidence)).collect();
@@ -329,7 +329,7 @@ async fn a_machine_shows_what_it_last_saw() {
 
     let (one, _) = two().await;
     one.mesh.status().await.expect("told");
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.mesh.agents().await.expect("remembered").len(), 2, "a status saw them too");
 }
 
@@ -339,7 +339,7 @@ async fn servers_that_go_while_a_status_is_put_together_are_told_of() {
     let mut status = one.mesh.status().await.expect("told");
     assert!(one.mesh.coordination(&mut status).await.expect("told").is_some(), "nothing is reserved, for sure");
     assert_eq!(status.out_of_reach, None);
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert!(one.mesh.coordination(&mut status).await.expect("no reason to show nothing").is_none());
     assert_eq!((status.agents.len(), status.out_of_reach.as_deref()), (2, Some("could not reach the servers")));
 }
@@ -499,10 +499,10 @@ async fn sessions_that_ended_are_put_away_where_no_server_runs_and_other_machine
 
     // Its process is killed, so no hook says that it ended.
     one.machine.kill(1);
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.mesh.sessions().await.expect("listed").len(), 0);
     assert_eq!(listed().await, 1, "nobody was told yet");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     assert_eq!(one.mesh.sessions().await.expect("listed").len(), 0);
     assert_eq!(listed().await, 0);
     assert!(other.presence_of("carol").await.starts_with("offline: its session on another machine ended"));

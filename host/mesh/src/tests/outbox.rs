@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use store::{Position, Store as _};
 
-use super::machines::{Line, two};
+use super::machines::{LinkState, two};
 use super::{draft, name};
 use crate::messages::Draft;
 use crate::storage::keys;
@@ -14,7 +14,7 @@ use crate::{Limits, StatusError, WaitsFor};
 
 #[tokio::test]
 async fn what_cannot_be_handed_over_waits_and_is_stored_once_and_in_order() {
-    for line in [Line::Cut, Line::LosesAnswers] {
+    for line in [LinkState::Cut, LinkState::LosesAnswers] {
         for key in [None, Some("key".to_owned())] {
             let (one, other) = two().await;
             one.line(line);
@@ -22,7 +22,7 @@ async fn what_cannot_be_handed_over_waits_and_is_stored_once_and_in_order() {
             assert_eq!(one.send("bob", first).await, "queued", "{line:?}");
             assert_eq!(one.say("bob", "two").await, "queued", "{line:?}");
             assert_eq!(one.outbox().await, "one waits for bob; two waits for bob", "{line:?}");
-            one.line(Line::Good);
+            one.line(LinkState::Good);
             assert_eq!(one.say("bob", "three").await, "stored", "{line:?}");
             assert_eq!(one.outbox().await, "", "{line:?}");
             assert_eq!(other.read("bob").await, "one, two, three", "{line:?}");
@@ -33,9 +33,9 @@ async fn what_cannot_be_handed_over_waits_and_is_stored_once_and_in_order() {
 #[tokio::test(start_paused = true)]
 async fn a_long_lived_process_sends_what_waits_by_itself() {
     let (one, other) = two().await;
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.say("bob", "one").await, "queued");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     let stop = tokio_util::sync::CancellationToken::new();
     let mut watch = other.mesh.watch_inbox(&name("bob")).await.expect("watched");
     let serving = tokio::spawn(Arc::clone(&one.mesh).deliver(crate::Served::Everyone, stop.clone()));
@@ -48,9 +48,9 @@ async fn a_long_lived_process_sends_what_waits_by_itself() {
     };
     until(&["one"]).await;
     // Also for a message that has to wait later.
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.say("bob", "two").await, "queued");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     until(&["one", "two"]).await;
     stop.cancel();
     serving.await.expect("it ends");
@@ -59,7 +59,7 @@ async fn a_long_lived_process_sends_what_waits_by_itself() {
 #[tokio::test]
 async fn a_message_that_can_be_sent_to_nobody_comes_back_with_the_reason() {
     let (one, _) = two().await;
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.say("nobody", "hello").await, "queued");
     assert!(one.say("No Body!", "hello").await.contains("is not a name"), "what can never be sent is refused at once");
     let person = one.mesh.identify(&shell_call(None)).await.expect("identified");
@@ -70,7 +70,7 @@ async fn a_message_that_can_be_sent_to_nobody_comes_back_with_the_reason() {
     };
     let told = one.mesh.message_status(&person, id).await.expect("known");
     assert_eq!(status(told), "queued ");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     assert_eq!(one.say("bob", "something else").await, "stored");
     assert_eq!(one.outbox().await, "hello came back from nobody: no agent named `nobody` has joined");
     let told = one.mesh.message_status(&person, id).await.expect("known");
@@ -87,10 +87,10 @@ async fn a_message_that_can_be_sent_to_nobody_comes_back_with_the_reason() {
 async fn who_has_got_it_is_not_sent_it_again_when_the_line_is_cut_in_between() {
     let (one, other) = two().await;
     assert_eq!(other.register(&shell_call(None), "carol").await, "carol");
-    one.line(Line::TakesOneMessage);
+    one.line(LinkState::TakesOneMessage);
     assert_eq!(one.send("bob carol", draft("one")).await, "stored queued");
     assert_eq!(one.outbox().await, "one waits for carol");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     assert_eq!(one.say("bob", "two").await, "stored");
     assert_eq!((other.read("bob").await, other.read("carol").await), ("one, two".to_owned(), "one".to_owned()));
 }
@@ -98,7 +98,7 @@ async fn who_has_got_it_is_not_sent_it_again_when_the_line_is_cut_in_between() {
 #[tokio::test]
 async fn what_was_stored_is_stored_also_where_its_recipient_cannot_be_looked_at_any_more() {
     let (one, other) = two().await;
-    one.line(Line::TakesOneMessage);
+    one.line(LinkState::TakesOneMessage);
     assert_eq!(one.say("bob", "one").await, "stored");
     assert_eq!(one.outbox().await, "");
     assert_eq!(other.read("bob").await, "one");
@@ -109,11 +109,11 @@ async fn what_waits_is_known_by_its_key_and_by_itself() {
     let (one, other) = two().await;
     let keyed = |body: &str| Draft { idempotency_key: Some("key".to_owned()), ..draft(body) };
     assert_eq!(one.send("bob", keyed("one")).await, "stored");
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.send("bob", keyed("one")).await, "queued");
     assert_eq!(one.say("bob", "two").await, "queued");
     // Its first try, whose result is unknown, arrives after the log was searched.
-    one.line(Line::BringsItTwice);
+    one.line(LinkState::BringsItTwice);
     assert_eq!(one.say("bob", "three").await, "stored");
     assert_eq!(other.read("bob").await, "one, two, three");
 }
@@ -123,9 +123,9 @@ async fn what_waits_under_a_key_of_another_text_comes_back_and_nothing_is_droppe
     let (one, other) = two().await;
     let keyed = |body: &str| Draft { idempotency_key: Some("key".to_owned()), ..draft(body) };
     assert_eq!(one.send("bob", keyed("one")).await, "stored");
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.send("bob", keyed("another")).await, "queued");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     assert_eq!(one.say("bob", "two").await, "stored");
     let kept = one.mesh.queued().await.expect("listed");
     let [(to, why)] = kept[0].returned.as_slice() else { panic!("{kept:?}") };
@@ -137,11 +137,11 @@ async fn what_waits_under_a_key_of_another_text_comes_back_and_nothing_is_droppe
 #[tokio::test]
 async fn what_the_servers_never_take_comes_back_and_stands_in_nobodys_way() {
     let (one, other) = two().await;
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     let long = Draft { subject: Some("long".to_owned()), ..draft(&"x".repeat(4_000)) };
     assert_eq!(one.send("bob", long).await, "queued");
     assert_eq!(one.say("bob", "short").await, "queued");
-    one.line(Line::TakesNoLonger(2_000));
+    one.line(LinkState::TakesNoLonger(2_000));
     assert_eq!(one.say("bob", "last").await, "stored");
     let why = "could not append to agents/bob/inbox: the message is too long";
     assert_eq!(one.outbox().await, format!("long came back from bob: {why}"));
@@ -152,17 +152,17 @@ async fn what_the_servers_never_take_comes_back_and_stands_in_nobodys_way() {
 async fn what_the_servers_do_not_take_now_holds_up_what_its_sender_says_next_and_nobody_else() {
     let (one, other) = two().await;
     assert_eq!(one.register(&shell_call(None), "carol").await, "carol");
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.say("bob", "one").await, "queued");
     assert_eq!(one.say("alice", "to herself").await, "queued");
     assert_eq!(one.say_as("carol", "alice", "hers").await, "queued");
-    one.line(Line::HasNoBytesFor("bob"));
+    one.line(LinkState::HasNoBytesFor("bob"));
     assert_eq!(one.say("alice", "two").await, "queued", "it overtakes nothing");
     let why = "could not append to agents/bob/inbox: the stream is full";
     let expected = format!("one waits for bob ({why}); to herself waits for alice; two waits for alice");
     assert_eq!(one.outbox().await, expected);
     assert_eq!(one.read("alice").await, "hers");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     assert_eq!(one.say("alice", "three").await, "stored");
     assert_eq!(one.outbox().await, "");
     assert_eq!(
@@ -174,9 +174,9 @@ async fn what_the_servers_do_not_take_now_holds_up_what_its_sender_says_next_and
 #[tokio::test]
 async fn one_process_at_a_time_sends_what_waits() {
     let (one, other) = two().await;
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.say("bob", "one").await, "queued");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
     let another = one.local.hold(&keys::draining()).await.expect("asked").expect("nobody has it");
     assert_eq!(one.say("bob", "two").await, "queued");
@@ -201,11 +201,11 @@ async fn one_process_at_a_time_sends_what_waits() {
 async fn who_speaks_while_another_process_sends_what_waits_overtakes_nothing_and_leaves_nothing_behind() {
     for turns in 0..120 {
         let (one, other) = two().await;
-        one.line(Line::Cut);
+        one.line(LinkState::Cut);
         for body in ["one", "two", "three"] {
             assert_eq!(one.say("bob", body).await, "queued");
         }
-        one.line(Line::Good);
+        one.line(LinkState::Good);
         one.local.give_way();
         one.servers.store.give_way();
         let another = one.another_process();
@@ -228,13 +228,13 @@ async fn what_waits_outlasts_a_loss_of_power_and_is_for_its_senders_eyes() {
     let call = session_call("c", "s1");
     assert_eq!(one.register(&call, "carol").await, "carol");
     let carol = one.mesh.identify(&call).await.expect("identified");
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(one.say("bob", "one").await, "queued");
     let id = one.mesh.queued().await.expect("listed")[0].id;
     assert!(matches!(one.mesh.message_status(&carol, id).await, Err(StatusError::Store(_))), "it is not hers");
     let one = one.after_a_loss_of_power();
     assert_eq!(one.outbox().await, "one waits for bob");
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     one.mesh.send_what_waits().await.expect("sent");
     assert_eq!((one.outbox().await, other.read("bob").await), (String::new(), "one".to_owned()));
 }
@@ -249,7 +249,7 @@ async fn a_queued_message_says_what_it_waits_for() {
     };
     assert_eq!(waits_for().await, None, "it is stored");
     // The servers are there and give no answer.
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     assert_eq!(waits_for().await, Some("the servers have elected a leader"));
     assert_eq!(waits_for().await, Some("the servers have elected a leader"), "also behind another one");
 }

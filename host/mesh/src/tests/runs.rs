@@ -8,7 +8,7 @@ use crate::asks::{AskKind, ConsentFor};
 use crate::commands::{Command, Ended};
 use crate::names::MessageId;
 use crate::ports::consent::{Consent, Consents};
-use crate::ports::driver::Answer;
+use crate::ports::driver::UserAnswer;
 use crate::ports::harness::{HarnessError, Means};
 use crate::sessions::{Activity, Session, SessionRef};
 use crate::testing::{session_call, shell_call};
@@ -173,9 +173,9 @@ async fn a_strangers_command_becomes_a_question_and_the_answer_is_for_that_one_a
     });
     assert_eq!(lines.collect::<Vec<_>>(), ["/review first", "/review second"], "each is asked once");
     assert!(stage.tells(first).await.contains("`relay-mesh asks` shows the question"));
-    mesh.answer_ask(asks[0].id, Answer::Allow, "here").await.expect("answered");
+    mesh.answer_ask(asks[0].id, UserAnswer::Allow, "here").await.expect("answered");
     assert_eq!(stage.tells(first).await, "pending", "nothing stands in its way any more");
-    mesh.answer_ask(asks[1].id, Answer::Refuse("not now".to_owned()), "here").await.expect("answered");
+    mesh.answer_ask(asks[1].id, UserAnswer::Refuse("not now".to_owned()), "here").await.expect("answered");
     while stage.pass().await.is_some() {}
     assert_eq!(stage.ran(), "/review first");
     assert!(stage.tells(second).await.contains("the user of `bob` refused it: not now"));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use store::{Key, Position, Store as _};
 use tokio_util::sync::CancellationToken;
 
-use super::machines::{Host, Line, two};
+use super::machines::{Host, LinkState, two};
 use super::{draft, name};
 use crate::Served;
 use crate::storage::{keys, records};
@@ -53,7 +53,7 @@ async fn what_is_noted_beside_a_sending_is_known_at_once_and_written_in_the_end(
 #[tokio::test(start_paused = true)]
 async fn what_waited_for_the_servers_is_written_once_and_in_order_and_not_without_end() {
     let (one, stop, serving) = gathering().await;
-    one.line(Line::Cut);
+    one.line(LinkState::Cut);
     // More than one write holds.
     let long = ".".repeat(50_000);
     for number in 0..20 {
@@ -68,7 +68,7 @@ async fn what_waited_for_the_servers_is_written_once_and_in_order_and_not_withou
             .await
             .expect("gathered or let go of");
     }
-    one.line(Line::Good);
+    one.line(LinkState::Good);
     stop.cancel();
     serving.await.expect("it ends");
     let expected: Vec<String> = (0..10_000).map(|number| number.to_string()).collect();

@@ -10,7 +10,7 @@ use super::process::Program;
 use super::watch::Watched;
 use crate::kill;
 use crate::space::lists_own_processes;
-use crate::table::{Entry, ProcessId, Table};
+use crate::table::{ProcessEntry, ProcessId, Table};
 
 /// How a program is asked if its harness wants no other way.
 const USUAL: [Step; 1] = [Step { signal: StepSignal::Terminate, grace: 2_000 }];
@@ -81,7 +81,7 @@ pub(super) async fn end_the_rest(watched: &mut Watched) -> Remains {
     }
 }
 
-fn alive(program: &Program) -> Vec<Entry> {
+fn alive(program: &Program) -> Vec<ProcessEntry> {
     let mut below = Table::read().below(std::process::id());
     below.retain(|entry| !entry.is_zombie || (entry.process.pid == program.pid && !program.has_ended()));
     below

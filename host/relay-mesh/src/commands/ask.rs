@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mesh::asks::{AskOutcome, NewAsk, answer_text};
 use mesh::names::AgentName;
-use mesh::ports::driver::Answer;
+use mesh::ports::driver::UserAnswer;
 use mesh::ports::machine::Machine as _;
 
 use crate::command::CommandSpec;
@@ -88,7 +88,7 @@ async fn told(
     }
     let is_text = context.printer.format() == crate::render::Format::Text;
     match outcome {
-        AskOutcome::Answered(Answer::Refuse(why)) => {
+        AskOutcome::Answered(UserAnswer::Refuse(why)) => {
             context.printer.say(&match why.as_str() {
                 "" => "the user refused".to_owned(),
                 why => format!("the user refused: {why}"),

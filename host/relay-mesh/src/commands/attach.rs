@@ -13,7 +13,7 @@ use crate::driven::transcript::TranscriptReader;
 use crate::driven::{DrivenFolder, asking, begin, host, joining};
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
-use crate::line_reader::{Line, Lines};
+use crate::line_reader::{Lines, NextLine};
 use crate::runs::permission;
 use crate::shapes::driven::transcript_text;
 use crate::signals::Stop;
@@ -128,9 +128,9 @@ impl Attached<'_> {
                 () = stop.asked() => return Ok(Exit::Success),
                 () = tokio::time::sleep(LOOK) => {}
                 line = lines.next(), if input_ended.is_none() => match line.map_err(StreamError::Input)? {
-                    Line::End => input_ended = Some(tokio::time::Instant::now()),
-                    Line::TooLong => self.context.printer.say("that was too long: put it into a file, and name that"),
-                    Line::Text(line) => match typed(&line) {
+                    NextLine::End => input_ended = Some(tokio::time::Instant::now()),
+                    NextLine::TooLong => self.context.printer.say("that was too long: put it into a file, and name that"),
+                    NextLine::Text(line) => match typed(&line) {
                         Typed::Leave => return Ok(Exit::Success),
                         what => self.takes(what).await?,
                     },

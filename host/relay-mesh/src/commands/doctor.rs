@@ -19,7 +19,7 @@ use crate::server::ServerRecord;
 use crate::setup::doctor::checked_logs::{AT_ONCE, Depth};
 use crate::setup::doctor::data_folder::Mending;
 use crate::setup::doctor::{data_folder, examine, records, server, servers, wake};
-use crate::setup::place::Place;
+use crate::setup::scope_args::ScopeArgs;
 use crate::setup::shapes::Proof;
 
 /// Prove that everything works
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Only this harness
     harness: Option<String>,
     #[command(flatten)]
-    place: Place,
+    place: ScopeArgs,
     /// With `--store`: set damaged records aside, in `damaged` of the data folder, so that everything works without them
     #[arg(long)]
     fix: bool,

@@ -10,11 +10,11 @@ use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{framed, printable, printable_line};
 use crate::setup::agreement::Confirmation;
-use crate::setup::carry::{PlanContext, carry_out};
+use crate::setup::apply::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
 use crate::setup::installed::scope_name;
-use crate::setup::place::Place;
 use crate::setup::request::{Installation, Reach, ServerUrl, setup};
+use crate::setup::scope_args::ScopeArgs;
 
 /// Set a harness up for the mesh
 #[derive(clap::Args, Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
 #[derive(clap::Args, Debug)]
 struct NamedArgs {
     #[command(flatten)]
-    place: Place,
+    place: ScopeArgs,
     /// How the harness reaches relay-mesh: it starts one itself (the default), or connects to the server
     #[arg(long, value_enum)]
     transport: Option<Transport>,
@@ -176,15 +176,15 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Parser)]
-    struct Line {
+    struct TestArgs {
         #[command(flatten)]
         args: Args,
     }
 
     fn check(line: &str, expected: &str) {
-        let outcome = match Line::try_parse_from(std::iter::once("install").chain(line.split(' '))) {
+        let outcome = match TestArgs::try_parse_from(std::iter::once("install").chain(line.split(' '))) {
             Err(error) => error.to_string(),
-            Ok(Line { args }) => match args.rest.reach(ServerUrl::of_listener("127.0.0.1:7423")) {
+            Ok(TestArgs { args }) => match args.rest.reach(ServerUrl::of_listener("127.0.0.1:7423")) {
                 Ok(reach) => format!("{reach:?} for the {}", scope_name(args.rest.place.scope())),
                 Err(error) => error.to_string(),
             },

@@ -18,7 +18,7 @@ use crate::errors::{CommandError, Failure, StreamError};
 use crate::exit::Exit;
 use crate::render::{Format, Printer};
 use crate::runs::supervise::{Audience, supervise};
-use crate::runs::{Place, RunRequest, Runs, Shape, begin};
+use crate::runs::{AnswerSchema, RunRequest, Runs, WorkFolder, begin};
 use crate::shapes::runs::{RunLine, event_line, told};
 use crate::signals::Stop;
 
@@ -197,9 +197,9 @@ impl Args {
             text,
             folder,
             place: match (self.worktree, self.here) {
-                (true, _) => Place::Worktree,
-                (false, true) => Place::Here,
-                (false, false) => Place::Usual,
+                (true, _) => WorkFolder::Worktree,
+                (false, true) => WorkFolder::Here,
+                (false, false) => WorkFolder::Usual,
             },
             reach: self.reach,
             start: self.resume.map(Start::Resume).or(self.fork.map(Start::Fork)),
@@ -220,7 +220,7 @@ impl Args {
 /// A schema as it is typed: itself, or the file that holds it.
 fn schema(context: &Context, typed: &str) -> Result<Value, CommandError> {
     if typed.trim_start().starts_with('{') {
-        return Ok(Shape::parse(typed)?);
+        return Ok(AnswerSchema::parse(typed)?);
     }
     let path = context.workdir.join(typed);
     let text = std::fs::read_to_string(&path).map_err(|source| Failure {
@@ -229,7 +229,7 @@ fn schema(context: &Context, typed: &str) -> Result<Value, CommandError> {
         exit: Exit::NotFound,
         source: Some(Box::new(source)),
     })?;
-    Ok(Shape::parse(&text)?)
+    Ok(AnswerSchema::parse(&text)?)
 }
 
 /// How a run's end is told to the shell.

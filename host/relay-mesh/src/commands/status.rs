@@ -21,7 +21,7 @@ use crate::shapes::commands::CommandsShape;
 use crate::shapes::harness_servers::HarnessServerShape;
 use crate::shapes::mail::QueuedShape;
 use crate::shapes::reservations::ListedShapes;
-use crate::shapes::server::{Part, StatusShape, StuckShape};
+use crate::shapes::server::{StatusPart, StatusShape, StuckShape};
 use crate::signals::Stop;
 
 /// Show how the mesh is doing
@@ -71,9 +71,12 @@ impl CommandSpec for Args {
             Some(silence) => context.with_away_after(u64::try_from(silence.as_millis()).unwrap_or(u64::MAX)).open()?,
             None => context.open()?,
         };
-        let named =
-            [(self.agents, Part::Agents), (self.reservations, Part::Reservations), (self.commands, Part::Commands)];
-        let named: Vec<Part> = named.into_iter().filter(|(asked, _)| *asked).map(|(_, part)| part).collect();
+        let named = [
+            (self.agents, StatusPart::Agents),
+            (self.reservations, StatusPart::Reservations),
+            (self.commands, StatusPart::Commands),
+        ];
+        let named: Vec<StatusPart> = named.into_iter().filter(|(asked, _)| *asked).map(|(_, part)| part).collect();
         let detail = Detail { all: self.all, reasons: self.verbose, as_found: false };
         if !self.follow {
             let found = look(context, &open).await?;
@@ -141,7 +144,7 @@ async fn look(context: &Context, open: &Open) -> Result<Snapshot, CommandError> 
     Ok(Snapshot { server, of_harnesses, status, reserved, commands, now })
 }
 
-fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[Part], detail: Detail) -> StatusShape<'a> {
+fn shape<'a>(context: &Context, found: &'a Snapshot, named: &[StatusPart], detail: Detail) -> StatusShape<'a> {
     let Snapshot { server, of_harnesses, status, reserved, commands, now } = found;
     StatusShape {
         dir: context.settings.dir.value.display().to_string(),

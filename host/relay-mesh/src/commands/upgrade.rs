@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use crate::channel;
 use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::install_channel;
 use crate::own_path::own_file;
 use crate::shapes::server::UpgradeShape;
 
@@ -26,7 +26,7 @@ impl CommandSpec for Args {
         let program = own_file().map_err(|error| {
             CommandError::caused_by("where this program lies is unknown", None, Exit::Failure, error)
         })?;
-        let by = channel::of(&program, Path::new("/"));
+        let by = install_channel::of(&program, Path::new("/"));
         context.printer.show(&UpgradeShape {
             version: env!("CARGO_PKG_VERSION"),
             program: program.display().to_string(),

@@ -8,7 +8,7 @@ use mesh::names::AgentName;
 use mesh::ports::machine::Instant;
 use serde::Deserialize;
 
-use super::consents::Meant;
+use super::allowed_commands::Meant;
 use super::user_file::{self, UserFile};
 use super::{ConfigError, Settings};
 use crate::environment::Environment;

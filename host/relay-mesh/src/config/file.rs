@@ -23,7 +23,11 @@ use crate::duration;
 
 /// Reads the file of that name in a folder or the nearest folder above. Costs one failed open for each folder without
 /// one.
-pub(super) fn nearest(folder: &Path, name: &str, home: Option<&Path>) -> Result<Option<(PathBuf, Found)>, ConfigError> {
+pub(super) fn nearest(
+    folder: &Path,
+    name: &str,
+    home: Option<&Path>,
+) -> Result<Option<(PathBuf, ParsedFile)>, ConfigError> {
     for folder in folder.ancestors() {
         let path = folder.join(name);
         if let Some(found) = read(&path, home)? {
@@ -34,14 +38,14 @@ pub(super) fn nearest(folder: &Path, name: &str, home: Option<&Path>) -> Result<
 }
 
 /// A settings file, as read.
-pub(super) struct Found {
+pub(super) struct ParsedFile {
     pub(super) values: Values,
     /// A sentence for each key that is not known.
     pub(super) warnings: Vec<String>,
 }
 
 /// Reads a file; none if it does not exist.
-pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Found>, ConfigError> {
+pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<ParsedFile>, ConfigError> {
     match std::fs::read_to_string(path) {
         Ok(text) => parse(&text, path, home).map(Some),
         Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
@@ -52,7 +56,7 @@ pub(super) fn read(path: &Path, home: Option<&Path>) -> Result<Option<Found>, Co
 }
 
 /// Parses a file. Relative paths in it start at the file's folder, `~/` at the home folder.
-fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Found, ConfigError> {
+fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<ParsedFile, ConfigError> {
     let mut unknown = Vec::new();
     let file = known_part(text, |key| unknown.push(key)).map_err(|error| invalid(path, text, &error))?;
     unknown.sort_by_key(|key| key.start);
@@ -108,7 +112,7 @@ fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Found, ConfigEr
         wake: file.wake.unwrap_or_default().values(),
         threads: ThreadValues { codex: file.codex.unwrap_or_default(), roles: file.roles.unwrap_or_default() },
     };
-    Ok(Found { values: values.with_home(home).beneath(path.parent().unwrap_or(path)), warnings })
+    Ok(ParsedFile { values: values.with_home(home).beneath(path.parent().unwrap_or(path)), warnings })
 }
 
 /// Deserialises a file without the keys that are not known, and reports where each of those is.

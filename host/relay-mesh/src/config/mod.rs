@@ -3,8 +3,8 @@
 
 mod acp_programs;
 mod adapters;
-mod allowed;
-mod consents;
+mod allowed_commands;
+mod allowed_starts;
 pub(crate) mod default_dir;
 mod event_hooks;
 mod file;
@@ -31,8 +31,8 @@ use crate::errors::Explain;
 use crate::exit::Exit;
 pub(crate) use acp_programs::{AcpProgram, AcpPrograms, InvalidCommand, as_typed, command_of};
 pub(crate) use adapters::IndexAt;
-pub(crate) use allowed::Allowed;
-pub(crate) use consents::AllowedCommands;
+pub(crate) use allowed_commands::AllowedCommands;
+pub(crate) use allowed_starts::Allowed;
 pub(crate) use event_hooks::{EventHooks, USUAL_TIMEOUT};
 pub(crate) use mode::{SettingsFile, set_edit_mode};
 pub(crate) use nats::{NatsOption, NatsValues};

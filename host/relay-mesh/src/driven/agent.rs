@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::agents::Profile;
-use mesh::driven::{DrivenRecord, GivenContent, OverBudget, TreeOver, Turn, tree_over};
+use mesh::driven::{DrivenRecord, OverBudget, PromptContent, TreeOver, Turn, tree_over};
 use mesh::names::AgentName;
 use mesh::ports::driver::{DriverEvent, PromptStatus};
 use mesh::ports::harness::Harness;
@@ -177,8 +177,8 @@ impl Driving {
         let record =
             host.open.mesh.change_driven(record.id, |record| record.driver = Some(own)).await?.unwrap_or(record);
         let in_ledger = record.given.iter().filter_map(|given| match &given.content {
-            GivenContent::Mail { lease, .. } => Some(lease.as_str()),
-            GivenContent::Request | GivenContent::Own => None,
+            PromptContent::Mail { lease, .. } => Some(lease.as_str()),
+            PromptContent::Request | PromptContent::Own => None,
         });
         let in_ledger: Vec<&str> = in_ledger.collect();
         host.open.mesh.forsaken_turn_mail((&name, record.id), &in_ledger).await?;

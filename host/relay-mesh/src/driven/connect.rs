@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mesh::driven::{GivenContent, after_another_session};
+use mesh::driven::{PromptContent, after_another_session};
 use mesh::ports::driver::{Action, DriverConnection, Prompt};
 use mesh::ports::harness::HarnessError;
 use mesh::ports::runner::Login;
@@ -207,7 +207,7 @@ impl Driving {
             .map(|given| Prompt {
                 id: given.prompt.clone(),
                 text: String::new(),
-                by_user: given.content == GivenContent::Request,
+                by_user: given.content == PromptContent::Request,
                 context: None,
             })
             .collect();

@@ -239,11 +239,11 @@ impl Shared {
     }
 }
 
-type Place = Arc<tokio::sync::Mutex<Option<Link>>>;
+type SharedLink = Arc<tokio::sync::Mutex<Option<Link>>>;
 
 /// The programs that are shared.
 #[derive(Debug, Default)]
-pub(crate) struct Programs(Mutex<BTreeMap<Shared, Place>>);
+pub(crate) struct Programs(Mutex<BTreeMap<Shared, SharedLink>>);
 
 impl Programs {
     /// The newest of these programs, if there is one. While its place is held, nobody else starts one.

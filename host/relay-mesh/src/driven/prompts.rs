@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh::driven::{Given, GivenContent, Request, RequestKind, Settled, Turn, settle};
+use mesh::driven::{GivenPrompt, PromptContent, Request, RequestKind, Settled, Turn, settle};
 use mesh::messages::receipt::DeliveryStatus;
 use mesh::names::{AgentName, MessageId};
 use mesh::ports::driver::{Action, Failure, Prompt, PromptStatus, TurnEnd};
@@ -64,7 +64,7 @@ impl Driving {
         let context = request.context.clone();
         let prompt = self.with_context(Prompt { id: request.id.clone(), text, by_user, context });
         self.note_thread(ThreadStatus::Active).await?;
-        self.give(prompt, GivenContent::Request, how, Vec::new()).await
+        self.give(prompt, PromptContent::Request, how, Vec::new()).await
     }
 
     async fn give_mail(&mut self, activity: Activity, how: How) -> Result<(), CommandError> {
@@ -76,7 +76,7 @@ impl Driving {
             return Ok(());
         };
         let ids = mail.lease.messages.clone();
-        let content = GivenContent::Mail { messages: ids.clone(), lease: mail.lease.id().to_owned() };
+        let content = PromptContent::Mail { messages: ids.clone(), lease: mail.lease.id().to_owned() };
         let prompt = Prompt { id: self.host.open.mesh.new_uuid(), text: mail.text, by_user: false, context: None };
         self.note(Happening::Told { from: Some(mail.from.to_string()), text: prompt.text.clone() });
         let begun_by = ids.iter().map(|id| (*id, mail.from.clone())).collect();
@@ -90,17 +90,17 @@ impl Driving {
     /// Gives a text of the host's own.
     pub(super) async fn give_own(&mut self, text: &str) -> Result<(), CommandError> {
         let prompt = Prompt { id: self.host.open.mesh.new_uuid(), text: text.to_owned(), by_user: true, context: None };
-        self.give(prompt, GivenContent::Own, How::Begins, Vec::new()).await
+        self.give(prompt, PromptContent::Own, How::Begins, Vec::new()).await
     }
 
     async fn give(
         &mut self,
         prompt: Prompt,
-        content: GivenContent,
+        content: PromptContent,
         how: How,
         begun_by: Vec<(MessageId, AgentName)>,
     ) -> Result<(), CommandError> {
-        let given = Given { prompt: prompt.id.clone(), content, at: self.host.open.machine.now(), status: None };
+        let given = GivenPrompt { prompt: prompt.id.clone(), content, at: self.host.open.machine.now(), status: None };
         self.change(|record| record.given.push(given.clone())).await?;
         let Some(session) = self.linked.as_ref().and_then(|linked| linked.session.clone()) else { return Ok(()) };
         match how {
@@ -171,7 +171,7 @@ impl Driving {
         Ok(true)
     }
 
-    async fn taken(&mut self, given: &Given, route: &str) -> Result<(), CommandError> {
+    async fn taken(&mut self, given: &GivenPrompt, route: &str) -> Result<(), CommandError> {
         if given.status.is_some() {
             return Ok(());
         }
@@ -184,7 +184,7 @@ impl Driving {
 
     async fn shown(
         &mut self,
-        given: &Given,
+        given: &GivenPrompt,
         status: PromptStatus,
         broke: bool,
         route: &str,
@@ -196,7 +196,7 @@ impl Driving {
                 // The chain of messages that it works on now.
                 self.host.open.mesh.turn_mail_taken(&lease, &self.session, route).await?;
             }
-            if let GivenContent::Mail { messages, .. } = &given.content {
+            if let PromptContent::Mail { messages, .. } = &given.content {
                 self.host.open.mesh.turn_mail_shown(&self.name, messages, route, &id).await?;
             }
         }
@@ -212,7 +212,7 @@ impl Driving {
             if broke {
                 record.answered(std::slice::from_ref(&id), &cut, None, now);
             }
-            if content == GivenContent::Request {
+            if content == PromptContent::Request {
                 record.done(&id, None, None);
             }
             match is_over {
@@ -228,10 +228,10 @@ impl Driving {
     }
 
     /// Puts back what the harness did not show. `passed_on` if that is not known: its text may have been read.
-    pub(super) async fn back(&mut self, given: &Given, passed_on: bool) -> Result<(), CommandError> {
+    pub(super) async fn back(&mut self, given: &GivenPrompt, passed_on: bool) -> Result<(), CommandError> {
         let id = given.prompt.clone();
         self.leases.remove(&id);
-        if let GivenContent::Mail { messages, lease } = &given.content {
+        if let PromptContent::Mail { messages, lease } = &given.content {
             let reason = match passed_on {
                 true => "it is not known whether its harness has shown it",
                 false => "its harness did not show it",
@@ -336,7 +336,7 @@ impl Driving {
     }
 }
 
-fn set_status(given: &mut [Given], id: &str, status: PromptStatus) {
+fn set_status(given: &mut [GivenPrompt], id: &str, status: PromptStatus) {
     for given in given.iter_mut().filter(|given| given.prompt == id) {
         given.status = Some(status);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mesh::asks::{AskKind, AskOutcome, NewAsk};
 use mesh::names::MessageId;
-use mesh::ports::driver::{Action, Answer, Operation, Question};
+use mesh::ports::driver::{Action, Operation, Question, UserAnswer};
 use mesh::ports::harness::HarnessError;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::Activity;
@@ -33,7 +33,7 @@ impl Drop for OpenQuestion {
 pub(super) struct AnswerQueue {
     sender: mpsc::UnboundedSender<(String, AskOutcome)>,
     queue: mpsc::UnboundedReceiver<(String, AskOutcome)>,
-    given: BTreeMap<String, (Option<Value>, Answer)>,
+    given: BTreeMap<String, (Option<Value>, UserAnswer)>,
 }
 
 impl Default for AnswerQueue {
@@ -86,7 +86,7 @@ impl Driving {
             Err(error) => {
                 let why = format!("relay-mesh could not put this to the user: {}", store::reasons(&error));
                 self.note(Happening::Note { text: why.clone() });
-                self.answer(id, kept, Answer::Refuse(why));
+                self.answer(id, kept, UserAnswer::Refuse(why));
                 Ok(())
             }
         }
@@ -97,7 +97,7 @@ impl Driving {
         let Some(mut question) = self.questions.remove(id) else { return Ok(()) };
         let answer = match outcome {
             AskOutcome::Answered(answer) => Some(answer),
-            AskOutcome::Expired => Some(Answer::Refuse("nobody answered in time".to_owned())),
+            AskOutcome::Expired => Some(UserAnswer::Refuse("nobody answered in time".to_owned())),
             AskOutcome::Settled => None,
         };
         self.note(Happening::Settled { question: id.to_owned(), answer: answer.clone() });
@@ -107,7 +107,7 @@ impl Driving {
         self.goes_on().await
     }
 
-    fn answer(&mut self, question: String, kept: Option<Value>, answer: Answer) {
+    fn answer(&mut self, question: String, kept: Option<Value>, answer: UserAnswer) {
         let Some(linked) = &self.linked else { return };
         let Some(session) = linked.session.clone() else { return };
         self.answers.given.insert(question.clone(), (kept.clone(), answer.clone()));
@@ -119,11 +119,11 @@ impl Driving {
         let Some((kept, answer)) = self.answers.given.remove(question) else { return false };
         self.note(Happening::Note { text: format!("it does not take the answer: {error}") });
         match answer {
-            Answer::AllowForSession => self.answer(question.to_owned(), kept, Answer::Allow),
-            Answer::Stop | Answer::Choose(_) | Answer::Fill(_) | Answer::Allow => {
-                self.answer(question.to_owned(), kept, Answer::Refuse("it takes no such answer".to_owned()));
+            UserAnswer::AllowForSession => self.answer(question.to_owned(), kept, UserAnswer::Allow),
+            UserAnswer::Stop | UserAnswer::Choose(_) | UserAnswer::Fill(_) | UserAnswer::Allow => {
+                self.answer(question.to_owned(), kept, UserAnswer::Refuse("it takes no such answer".to_owned()));
             }
-            Answer::Refuse(_) => {}
+            UserAnswer::Refuse(_) => {}
         }
         true
     }

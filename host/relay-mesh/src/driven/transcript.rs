@@ -6,7 +6,7 @@ use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use mesh::ports::driver::{Answer, Operation, TurnEnd};
+use mesh::ports::driver::{Operation, TurnEnd, UserAnswer};
 use mesh::ports::machine::Instant;
 use serde::{Deserialize, Serialize};
 
@@ -63,7 +63,7 @@ pub(crate) enum Happening {
     /// It was answered, or nobody has to any more.
     Settled {
         question: String,
-        answer: Option<Answer>,
+        answer: Option<UserAnswer>,
     },
     Note {
         text: String,

@@ -1,6 +1,6 @@
 //! The end of a turn: its final words go to the agents that wait for them.
 
-use mesh::driven::{Given, GivenContent, Turn};
+use mesh::driven::{GivenPrompt, PromptContent, Turn};
 use mesh::messages::{Draft, shortened};
 use mesh::names::{AgentName, MessageId};
 use mesh::ports::driver::{PromptStatus, Tokens, TurnEnd};
@@ -44,7 +44,7 @@ impl Driving {
         let now = self.host.open.machine.now();
         // One that joined the turn may have come too late for it.
         let is_unshown =
-            |given: &Given| prompts.first() == Some(&given.prompt) && given.status != Some(PromptStatus::Shown);
+            |given: &GivenPrompt| prompts.first() == Some(&given.prompt) && given.status != Some(PromptStatus::Shown);
         let unshown = end == TurnEnd::Completed && self.record.given.iter().any(is_unshown);
         self.change(|record| {
             record.answered(&prompts, &end, last.as_deref(), now);
@@ -144,10 +144,10 @@ impl Driving {
     }
 
     /// Tells of a turn that was cut off by the end of its program.
-    pub(super) async fn tell_of_cut(&self, given: &Given, why: &str) {
+    pub(super) async fn tell_of_cut(&self, given: &GivenPrompt, why: &str) {
         let words =
             format!("(relay-mesh: {why} by the end of its program. Its session goes on with the next message.)");
-        if let GivenContent::Mail { messages, .. } = &given.content
+        if let PromptContent::Mail { messages, .. } = &given.content
             && let Some(id) = messages.last()
             && let Some(from) = self.sender_of(*id).await
         {

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use mesh::allowances::Asker;
-use mesh::driven::{RequestKind, Said, SpawnAsker, WantedAgent, said, said_in_file};
+use mesh::driven::{Directive, RequestKind, SpawnAsker, WantedAgent, directive_in_file, directives};
 use mesh::messages::Draft;
 
 use super::agent::Driving;
@@ -33,9 +33,9 @@ impl Driving {
     /// Does what the final words of a turn ask for, each once: `turn` is the same if the turn's end is heard twice.
     pub(super) async fn carry_out(&self, turn: &str, words: &str) {
         let mut wrong = Vec::new();
-        for (number, found) in said(words).into_iter().enumerate() {
+        for (number, found) in directives(words).into_iter().enumerate() {
             let done = match found {
-                Ok(said) => self.do_said(&format!("said-{turn}-{number}"), said).await,
+                Ok(directive) => self.carry_out_one(&format!("said-{turn}-{number}"), directive).await,
                 Err(error) => Err(error.to_string()),
             };
             wrong.extend(done.err());
@@ -53,25 +53,25 @@ impl Driving {
         self.send(&self.name, draft).await;
     }
 
-    async fn do_said(&self, key: &str, said: Said) -> Result<(), String> {
-        match said {
-            Said::Message { to, text } => {
+    async fn carry_out_one(&self, key: &str, directive: Directive) -> Result<(), String> {
+        match directive {
+            Directive::Message { to, text } => {
                 let draft = Draft { body: text, idempotency_key: Some(key.to_owned()), ..Draft::default() };
                 let sent = self.host.open.mesh.send(&self.principal, std::slice::from_ref(&to), draft).await;
                 sent.map(drop).map_err(|error| format!("to `{to}`: {}", mesh::reasons(&error)))
             }
-            Said::File(name) => {
+            Directive::File(name) => {
                 let text = read(&self.folder.outbox(), &name).map_err(|error| error.to_string())?;
-                match said_in_file(&text).map_err(|error| format!("`{name}`, {error}"))? {
-                    Said::File(_) => Err(format!("`{name}`: a file names no other file")),
-                    said => Box::pin(self.do_said(key, said)).await,
+                match directive_in_file(&text).map_err(|error| format!("`{name}`, {error}"))? {
+                    Directive::File(_) => Err(format!("`{name}`: a file names no other file")),
+                    other => Box::pin(self.carry_out_one(key, other)).await,
                 }
             }
-            Said::Spawn(wanted) => {
+            Directive::Spawn(wanted) => {
                 let name = wanted.name.as_ref().map(ToString::to_string).unwrap_or_default();
                 self.starts(*wanted).await.map_err(|error| format!("spawn {name}: {}", told(&error)))
             }
-            Said::Release(name) => {
+            Directive::Release(name) => {
                 self.releases(&name).await.map_err(|error| format!("release {name}: {}", told(&error)))
             }
         }

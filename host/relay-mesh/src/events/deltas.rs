@@ -10,7 +10,7 @@ use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 use super::topic::Topic;
-use crate::line_reader::{Line, Lines};
+use crate::line_reader::{Lines, NextLine};
 use crate::shapes::rfc3339;
 
 /// How often to look whether agents are driven.
@@ -77,7 +77,7 @@ impl DeltaReader {
                 }
                 continue;
             };
-            let Ok(Line::Text(text)) = lines.next().await else {
+            let Ok(NextLine::Text(text)) = lines.next().await else {
                 self.lines = None;
                 sleep(LOOK).await;
                 continue;

@@ -15,7 +15,7 @@ use super::deltas::DeltaReader;
 use super::outlet::{Cut, Outlet};
 use super::topic::Topic;
 use super::words::{EventLine, Subscription};
-use crate::line_reader::{Line, Lines};
+use crate::line_reader::{Lines, NextLine};
 use crate::pace::Pace;
 use crate::shapes::events::sent;
 
@@ -99,11 +99,11 @@ async fn tell<R: AsyncRead + Unpin, W: AsyncWrite + Unpin>(
             }
             line = lines.next(), if is_written_to => match line {
                 // It may have closed its sending side and still read, as `nc` does at the end of its input.
-                Ok(Line::End) => {
+                Ok(NextLine::End) => {
                     is_written_to = false;
                     follower.say(&EventLine::alive(&follower.at)).await?;
                 }
-                Ok(Line::Text(_) | Line::TooLong) => {
+                Ok(NextLine::Text(_) | NextLine::TooLong) => {
                     mistakes += 1;
                     if mistakes > MOST_MISTAKES {
                         return Err(Cut::Nonsense("too many lines were not understood").into());

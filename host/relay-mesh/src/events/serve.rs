@@ -17,7 +17,7 @@ use super::follow::{Followed, follow};
 use super::outlet::{Cut, Outlet};
 use super::socket::Socket;
 use super::words::{EventLine, Subscription};
-use crate::line_reader::{Line, Lines};
+use crate::line_reader::{Lines, NextLine};
 
 /// The most followers at once. Each costs a file handle, and the server needs some itself.
 const MOST_FOLLOWERS: usize = 256;
@@ -102,9 +102,9 @@ async fn asked(
 ) -> Result<Subscription, Cut> {
     for _ in 0..MOST_MISTAKES {
         let wrong = match lines.next().await.map_err(Cut::Gone)? {
-            Line::End => return Err(Cut::Nonsense("nothing was subscribed to")),
-            Line::TooLong => "a line is longer than is taken; it was passed over".to_owned(),
-            Line::Text(text) => match text.parse::<Subscription>() {
+            NextLine::End => return Err(Cut::Nonsense("nothing was subscribed to")),
+            NextLine::TooLong => "a line is longer than is taken; it was passed over".to_owned(),
+            NextLine::Text(text) => match text.parse::<Subscription>() {
                 Err(unwanted) => unwanted.to_string(),
                 Ok(subscription) => match subscription.check(mesh).await {
                     Ok(()) => return Ok(subscription),

@@ -40,7 +40,7 @@ pub(crate) enum Unwanted {
     Topic { word: String },
     #[error("`{0}` wants an `agent` whose mail it is")]
     WhoseMail(&'static str),
-    #[error("no agent named `{0}` has joined")]
+    #[error("{}", mesh::names::no_such_agent(.0))]
     Unknown(AgentName),
     #[error(transparent)]
     Name(#[from] mesh::names::InvalidName),

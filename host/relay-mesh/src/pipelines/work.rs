@@ -16,7 +16,7 @@ use crate::reviews::work::{ReviewAudience, work as review};
 use crate::reviews::{ReviewRequest, Reviews, begin as reviews};
 use crate::runs::permission::Evidence;
 use crate::runs::supervise::{Unwatched, supervise};
-use crate::runs::{Place, RunRequest, Runs, begin, changes, settle};
+use crate::runs::{RunRequest, Runs, WorkFolder, begin, changes, settle};
 use crate::signals::Stop;
 
 /// A pipeline in work.
@@ -113,7 +113,7 @@ impl Work<'_> {
             harness: record.implement.clone(),
             text,
             folder: record.folder.clone(),
-            place: if is_worktree { Place::Given } else { Place::Here },
+            place: if is_worktree { WorkFolder::Given } else { WorkFolder::Here },
             reach: Reach::Edit,
             start: earlier.filter(|_| fixes).map(Start::Resume),
             extensions: Extensions::Mesh,

@@ -20,7 +20,7 @@ use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::runs::supervise::{Unwatched, supervise};
-use crate::runs::{Place, RunRequest, Runs, begin, changes};
+use crate::runs::{RunRequest, Runs, WorkFolder, begin, changes};
 use crate::signals::Stop;
 
 /// The longest difference that one run is given, in bytes: some 60,000 tokens.
@@ -184,7 +184,7 @@ impl Work<'_> {
             harness: harness.to_owned(),
             text,
             folder: record.top.clone(),
-            place: Place::Here,
+            place: WorkFolder::Here,
             reach: Reach::Look,
             start: None,
             // Neither the user's servers nor the mesh: what is reviewed was written by others.

@@ -29,7 +29,7 @@ const ABOUT: usize = 200;
 
 /// Where a run is to work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum WorkFolder {
     /// A worktree if it may change files, else the folder itself.
     Usual,
     Worktree,
@@ -45,7 +45,7 @@ pub(crate) struct RunRequest {
     pub(crate) text: String,
     /// Absolute, without symlinks.
     pub(crate) folder: PathBuf,
-    pub(crate) place: Place,
+    pub(crate) place: WorkFolder,
     pub(crate) reach: Reach,
     pub(crate) start: Option<Start>,
     pub(crate) extensions: Extensions,
@@ -327,7 +327,7 @@ async fn set_up(
     record.task.folder = cwd;
     let is_here = matches!(workplace, mesh::runs::Workplace::Here { .. });
     record.workplace = workplace;
-    if is_here && request.reach >= Reach::Edit && request.place != Place::Given {
+    if is_here && request.reach >= Reach::Edit && request.place != WorkFolder::Given {
         record.reserve = if request.reserve.is_empty() { vec!["**".to_owned()] } else { request.reserve.clone() };
     }
     folder.keep(record)?;

@@ -7,7 +7,7 @@ use mesh::runs::{RunChanges, RunId, RunRecord, Workplace};
 use processes::git::{Git, GitError, Tree};
 
 use super::agent::shown;
-use super::{Place, RunFolder};
+use super::{RunFolder, WorkFolder};
 use crate::context::Context;
 use crate::errors::{CommandError, Explain, Failure};
 use crate::exit::Exit;
@@ -46,14 +46,14 @@ impl Explain for GitError {
 /// Decides where a run works, and makes its worktree if it gets one. Returns the folder in it, and what to tell.
 pub(super) async fn workplace(
     git: &Git,
-    (place, reach): (Place, Reach),
+    (place, reach): (WorkFolder, Reach),
     asked: &Path,
     run: &RunFolder,
 ) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
     let wants_worktree = match place {
-        Place::Worktree => true,
-        Place::Here | Place::Given => false,
-        Place::Usual => reach >= Reach::Edit,
+        WorkFolder::Worktree => true,
+        WorkFolder::Here | WorkFolder::Given => false,
+        WorkFolder::Usual => reach >= Reach::Edit,
     };
     if !wants_worktree {
         // A run that may change nothing is not asked what it changed.

@@ -2,13 +2,13 @@
 
 use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Start, Usage};
-use mesh::runs::{Answer, RunEnd, RunId, RunRecord, RunReport, UsageScope, asked_again, judge, usage_of_run};
+use mesh::runs::{RunEnd, RunId, RunRecord, RunReport, SchemaCheck, UsageScope, asked_again, judge, usage_of_run};
 use mesh::sessions::Principal;
 use view::RunView;
 
 use super::record_folder::RESULT;
 use super::supervise::Attempt;
-use super::{MARK, RunFolder, Runs, Shape, agent, changes, files};
+use super::{AnswerSchema, MARK, RunFolder, Runs, agent, changes, files};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
@@ -35,8 +35,8 @@ pub(super) async fn conclude(
 ) -> Result<RunReport, CommandError> {
     let Attempt { outcome, exit, halt } = attempt;
     let answer = match &record.task.schema {
-        None => Answer::Free,
-        Some(schema) => Shape::of(schema)?.check(&outcome),
+        None => SchemaCheck::Free,
+        Some(schema) => AnswerSchema::of(schema)?.check(&outcome),
     };
     let stdout = files::text(&folder.of_attempt("output", record.attempts), &mut notes);
     let events = files::events(&folder.events(), &mut notes);

@@ -18,7 +18,7 @@ use view::rfc3339;
 
 use super::record_folder::RESULT;
 use super::supervise::{Unwatched, supervise};
-use super::{Place, RunFolder, RunRequest, Runs, Shape, begin, permission, settle, stop};
+use super::{AnswerSchema, RunFolder, RunRequest, Runs, WorkFolder, begin, permission, settle, stop};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
@@ -238,7 +238,7 @@ fn request(context: &Context, caller: &Principal, run: NewRun) -> Result<RunRequ
         return Err(CommandError::usage("a limit is zero", "leave it out, or allow more"));
     }
     if let Some(schema) = &schema {
-        Shape::of(schema)?;
+        AnswerSchema::of(schema)?;
     }
     let mut limits = RunLimits::default();
     if let Some(timeout) = timeout {
@@ -248,7 +248,7 @@ fn request(context: &Context, caller: &Principal, run: NewRun) -> Result<RunRequ
         harness,
         text: task,
         folder: folder_of(context, caller, folder.as_deref())?,
-        place: if here { Place::Here } else { Place::Usual },
+        place: if here { WorkFolder::Here } else { WorkFolder::Usual },
         reach,
         start: resume.map(Start::Resume),
         extensions: Extensions::Mesh,

@@ -28,9 +28,9 @@ mod tests;
 use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::runner::HarnessRunner;
 
-pub(crate) use begin::{Place, RunRequest};
+pub(crate) use begin::{RunRequest, WorkFolder};
 pub(crate) use folder::{RunFolder, Runs, RunsError, whole_id};
-pub(crate) use schema::Shape;
+pub(crate) use schema::AnswerSchema;
 pub(crate) use supervise::binary;
 
 /// The variable that marks every process of a run.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use mesh::ports::harness::HarnessError;
 use mesh::ports::runner::{HarnessRunner, OutputLine, OutputReading, ProcessExit, RunEvent, RunOutcome, Task};
-use processes::{Line, LineReader};
+use processes::{LineReader, ReadLine};
 use serde_json::Value;
 
 /// A longer line is cut, in bytes.
@@ -65,7 +65,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    async fn take(&mut self, line: Line, events: &mut Vec<RunEvent>) {
+    async fn take(&mut self, line: ReadLine, events: &mut Vec<RunEvent>) {
         self.bytes += line.text.len();
         self.waiting.push(OutputLine { text: line.text, cut: line.cut });
         if self.waiting.len() >= BATCH.0 || self.bytes >= BATCH.1 {

@@ -2,7 +2,7 @@
 
 use jsonschema::Validator;
 use mesh::ports::runner::RunOutcome;
-use mesh::runs::{Answer, fenced_json};
+use mesh::runs::{SchemaCheck, fenced_json};
 use serde_json::Value;
 
 use crate::errors::Explain;
@@ -14,7 +14,7 @@ const REASONS: usize = 5;
 const LONGEST: usize = 300;
 
 /// A schema that can be checked against.
-pub(crate) struct Shape(Validator);
+pub(crate) struct AnswerSchema(Validator);
 
 /// Why text is no schema.
 #[derive(Debug, thiserror::Error)]
@@ -34,27 +34,27 @@ impl Explain for InvalidSchema {
     }
 }
 
-impl Shape {
-    pub(crate) fn of(schema: &Value) -> Result<Shape, InvalidSchema> {
+impl AnswerSchema {
+    pub(crate) fn of(schema: &Value) -> Result<AnswerSchema, InvalidSchema> {
         let is_schema = schema.is_object();
         if !is_schema {
             return Err(InvalidSchema("a schema of an answer is an object".to_owned()));
         }
-        jsonschema::validator_for(schema).map(Shape).map_err(|error| InvalidSchema(shorten(&error.to_string())))
+        jsonschema::validator_for(schema).map(AnswerSchema).map_err(|error| InvalidSchema(shorten(&error.to_string())))
     }
 
     /// Parses and checks the text of a schema.
     pub(crate) fn parse(text: &str) -> Result<Value, InvalidSchema> {
         let schema: Value = serde_json::from_str(text).map_err(|error| InvalidSchema(error.to_string()))?;
-        Shape::of(&schema)?;
+        AnswerSchema::of(&schema)?;
         Ok(schema)
     }
 
     /// Whether what a harness answered has this shape.
-    pub(crate) fn check(&self, outcome: &RunOutcome) -> Answer {
+    pub(crate) fn check(&self, outcome: &RunOutcome) -> SchemaCheck {
         let in_text = || outcome.answer.as_deref().and_then(fenced_json);
         let Some(value) = outcome.output.clone().or_else(in_text) else {
-            return Answer::Misses("it holds no JSON".to_owned());
+            return SchemaCheck::Misses("it holds no JSON".to_owned());
         };
         let reasons: Vec<String> = self
             .0
@@ -66,7 +66,7 @@ impl Shape {
                 if at.is_empty() { said } else { format!("{at}: {said}") }
             })
             .collect();
-        if reasons.is_empty() { Answer::Fits(value) } else { Answer::Misses(reasons.join("; ")) }
+        if reasons.is_empty() { SchemaCheck::Fits(value) } else { SchemaCheck::Misses(reasons.join("; ")) }
     }
 }
 
@@ -88,12 +88,12 @@ mod tests {
     #[test]
     fn an_answer_is_held_against_its_schema() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
-        let shape = Shape::of(&schema).expect("a schema");
+        let shape = AnswerSchema::of(&schema).expect("a schema");
         let check = |answer, output, expected: &str| {
             let found = match shape.check(&outcome(answer, output)) {
-                Answer::Fits(value) => format!("fits {value}"),
-                Answer::Misses(why) => format!("misses {why}"),
-                Answer::Free => "free".to_owned(),
+                SchemaCheck::Fits(value) => format!("fits {value}"),
+                SchemaCheck::Misses(why) => format!("misses {why}"),
+                SchemaCheck::Free => "free".to_owned(),
             };
             assert!(found.contains(expected), "{found}");
         };
@@ -115,8 +115,8 @@ mod tests {
             "{\"$ref\": \"https://example.org/schema.json\"}",
             "{\"$ref\": \"file:///etc/passwd\"}",
         ] {
-            assert!(Shape::parse(text).is_err(), "{text}");
+            assert!(AnswerSchema::parse(text).is_err(), "{text}");
         }
-        assert!(Shape::parse("{\"type\": \"object\"}").is_ok());
+        assert!(AnswerSchema::parse("{\"type\": \"object\"}").is_ok());
     }
 }

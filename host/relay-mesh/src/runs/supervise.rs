@@ -6,7 +6,7 @@ use std::time::Duration;
 use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Ending, Launch, ProcessExit, RunEvent, RunOutcome, Start, StopSignal, Task};
-use mesh::runs::{Answer, Halt, RunRecord, RunReport, budget, charged_below, repair_task};
+use mesh::runs::{Halt, RunRecord, RunReport, SchemaCheck, budget, charged_below, repair_task};
 use mesh::sessions::Principal;
 use processes::guard::{Cause, Ended, Limits, Order, Step, StepSignal, Streams};
 use processes::{Guard, GuardError};
@@ -14,7 +14,7 @@ use processes::{Guard, GuardError};
 use super::begin::{Begun, TASK};
 use super::conclude::{self, Conclusion};
 use super::reading::{EventLog, Reading};
-use super::{MARK, RunFolder, Runs, RunsError, Shape, agent, runner_of};
+use super::{AnswerSchema, MARK, RunFolder, Runs, RunsError, agent, runner_of};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Explain, adapters};
@@ -105,9 +105,10 @@ impl Work<'_> {
         let launch = self.record.launch.clone().unwrap_or_else(nothing);
         let first = self.attempt(&task, launch, text).await?;
         let Some(schema) = &task.schema else { return Ok(first) };
-        let answer = Shape::of(schema)?.check(&first.outcome);
+        let answer = AnswerSchema::of(schema)?.check(&first.outcome);
         let may_repair = first.halt == Halt::No && matches!(first.outcome.ending, Ending::Answered | Ending::Shape);
-        let (Answer::Misses(reasons), true, Some(session)) = (answer, may_repair, first.outcome.session.clone()) else {
+        let (SchemaCheck::Misses(reasons), true, Some(session)) = (answer, may_repair, first.outcome.session.clone())
+        else {
             return Ok(first);
         };
         let repair = Task { start: Start::Resume(session), ..task.clone() };

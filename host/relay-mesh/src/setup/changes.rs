@@ -3,7 +3,7 @@
 use adapters::ApplyError;
 use mesh::ports::harness::{Action, Edit, Plan, Scope};
 
-use super::carry::{Performed, shown_path};
+use super::apply::{Performed, shown_path};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;

@@ -75,24 +75,24 @@ async fn harness_in(
 
 /// A folder that may be set up, and the one in whose place its settings are checked.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct SettingsFolder {
     set_up_in: PathBuf,
     checked_in: PathBuf,
 }
 
 /// The folders beside the current one whose settings would have an effect in it, nearest first.
-fn further(workdir: &Path, reaches: Reaches) -> Vec<Place> {
+fn further(workdir: &Path, reaches: Reaches) -> Vec<SettingsFolder> {
     let Some(top) = git_checkout::top_of(workdir) else { return Vec::new() };
     match reaches {
         Reaches::Folder => Vec::new(),
         Reaches::Subfolders => {
             let above = workdir.ancestors().skip(1).take_while(|folder| folder.starts_with(&top));
-            above.map(|folder| Place { set_up_in: folder.to_owned(), checked_in: folder.to_owned() }).collect()
+            above.map(|folder| SettingsFolder { set_up_in: folder.to_owned(), checked_in: folder.to_owned() }).collect()
         }
         // What is not committed is in the main worktree, and what is committed in this one.
         Reaches::Repository => {
             let main = git_checkout::main_worktree(workdir).filter(|main| main != workdir);
-            main.map(|main| Place { set_up_in: main, checked_in: top }).into_iter().collect()
+            main.map(|main| SettingsFolder { set_up_in: main, checked_in: top }).into_iter().collect()
         }
     }
 }

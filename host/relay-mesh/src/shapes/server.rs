@@ -11,7 +11,7 @@ use super::counted;
 use super::harness_servers::{HarnessServerShape, WithShape};
 use super::mail::{QueuedShape, queued_table};
 use super::reservations::{ListedShapes, reservations_on, reservations_table};
-use crate::channel::Channel;
+use crate::install_channel::Channel;
 use crate::render::{Show, printable_line, table};
 use crate::screen::Screen;
 
@@ -153,7 +153,7 @@ pub(crate) struct StatusShape<'a> {
     pub(crate) now: Instant,
     /// The parts that the user asked for; all if none. JSON always has all.
     #[serde(skip)]
-    pub(crate) named: Vec<Part>,
+    pub(crate) named: Vec<StatusPart>,
     /// What a terminal shows of the agents.
     #[serde(skip)]
     pub(crate) detail: Detail,
@@ -165,7 +165,7 @@ fn is_zero(count: &usize) -> bool {
 
 /// A part of the status that can be shown alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum StatusPart {
     Agents,
     Reservations,
     Commands,
@@ -173,24 +173,24 @@ pub(crate) enum Part {
 
 impl StatusShape<'_> {
     /// One part as a table. An empty part is mentioned only if it was asked for.
-    fn part(&self, part: Part, screen: Option<&Screen>) -> Option<String> {
+    fn part(&self, part: StatusPart, screen: Option<&Screen>) -> Option<String> {
         let asked = self.named.contains(&part);
         let (empty, table) = match part {
-            Part::Agents => {
+            StatusPart::Agents => {
                 let table = || match screen {
                     Some(screen) => agents_on(screen, self.agents, self.now, self.detail),
                     None => agents_table(self.agents, self.now),
                 };
                 ("nobody has joined", (!self.agents.is_empty()).then(table))
             }
-            Part::Reservations => {
+            StatusPart::Reservations => {
                 let table = || match screen {
                     Some(screen) => reservations_on(screen, &self.reservations),
                     None => reservations_table(&self.reservations),
                 };
                 ("nothing is reserved", (!self.reservations.is_empty()).then(table))
             }
-            Part::Commands => {
+            StatusPart::Commands => {
                 let table = || commands_table(&self.commands, self.now);
                 let table = || screen.map_or_else(table, |screen| screen.cut_lines(&table()));
                 ("no command waits", (!self.commands.is_empty()).then(table))
@@ -235,7 +235,8 @@ impl StatusShape<'_> {
             blocks.push(format!("the servers cannot be reached; what follows is as it was: {}", printable_line(why)));
         }
         blocks[0] = cut(std::mem::take(&mut blocks[0]));
-        let parts = [Part::Agents, Part::Reservations, Part::Commands].map(|part| self.part(part, screen));
+        let parts =
+            [StatusPart::Agents, StatusPart::Reservations, StatusPart::Commands].map(|part| self.part(part, screen));
         if !self.named.is_empty() {
             return parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n");
         }

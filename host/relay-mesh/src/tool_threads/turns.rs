@@ -8,7 +8,7 @@ use mcp::{ThreadCall, TurnReport, TurnState};
 use mesh::asks::{AskOutcome, AskStatus};
 use mesh::driven::{DrivenId, DrivenRecord, RequestKind};
 use mesh::names::MessageId;
-use mesh::ports::driver::{Answer, TurnEnd};
+use mesh::ports::driver::{TurnEnd, UserAnswer};
 use mesh::ports::machine::Machine as _;
 use mesh::tool_threads::TurnAnswer;
 use tokio::time::Instant;
@@ -58,8 +58,8 @@ impl Shared {
     async fn agreed(&self, question: &str) -> Result<(), CommandError> {
         let id: MessageId = question.parse().map_err(|_| gone(question))?;
         let why = match self.open.mesh.wait_for_answer(id).await? {
-            AskOutcome::Answered(Answer::Refuse(why)) if !why.is_empty() => format!("the user refused: {why}"),
-            AskOutcome::Answered(Answer::Refuse(_) | Answer::Stop) => "the user refused".to_owned(),
+            AskOutcome::Answered(UserAnswer::Refuse(why)) if !why.is_empty() => format!("the user refused: {why}"),
+            AskOutcome::Answered(UserAnswer::Refuse(_) | UserAnswer::Stop) => "the user refused".to_owned(),
             AskOutcome::Answered(_) => return Ok(()),
             AskOutcome::Expired => "the user did not answer in time".to_owned(),
             AskOutcome::Settled => "the question was withdrawn".to_owned(),

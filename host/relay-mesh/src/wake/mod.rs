@@ -1,10 +1,10 @@
 //! Wakes listeners outside any harness: tries each method in order, with a timeout.
 
 mod bring;
-mod file;
 mod gateway;
 mod reaching;
 mod socket;
+mod trigger_file;
 pub(crate) mod unit;
 
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ impl WakeSettings {
 
     /// `watcher` is what is known to watch the file.
     pub(crate) fn try_file(&self, wake: &Wake, watcher: Option<&str>) -> Tried {
-        match file::write(&self.file, &line(wake)) {
+        match trigger_file::write(&self.file, &line(wake)) {
             Ok(()) => {
                 let watched = match watcher {
                     Some(watcher) => format!("{watcher} watches it, if it is enabled"),

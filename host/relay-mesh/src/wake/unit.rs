@@ -14,9 +14,9 @@ use store::Durability;
 
 use self::systemd::{PATH_UNIT, SERVICE_UNIT};
 use crate::atomic_write;
-use crate::channel::shell_word;
 use crate::context::Context;
 use crate::environment::Environment;
+use crate::install_channel::shell_word;
 
 /// What runs the program.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -91,16 +91,16 @@ fn agent_line(palette: Palette, agent: &AgentRow, name_width: usize, width: usiz
 }
 
 /// A row with its times as they are told now.
-struct Told {
+struct DrawnRow {
     cells: Vec<String>,
     state: &'static str,
     dots: Vec<Dot>,
 }
 
-impl Told {
-    fn of(row: Row, live: &Live) -> Told {
+impl DrawnRow {
+    fn of(row: Row, live: &Live) -> DrawnRow {
         let Row { cells, state, dots } = row;
-        Told { cells: cells.iter().map(|cell| cell.text(live.now())).collect(), state, dots }
+        DrawnRow { cells: cells.iter().map(|cell| cell.text(live.now())).collect(), state, dots }
     }
 }
 
@@ -120,12 +120,12 @@ pub(super) fn middle(buffer: &mut Buffer, live: &Live, screen: &mut Screen) {
     screen.middle_from = first_seen(screen.middle_from, live.middle_at(), count, height);
     let from = screen.middle_from;
     let rows = live.middle_rows(from..(from + height).min(count)).into_iter();
-    let rows: Vec<Told> = rows.map(|row| Told::of(row, live)).collect();
+    let rows: Vec<DrawnRow> = rows.map(|row| DrawnRow::of(row, live)).collect();
     let columns = live.middle_columns();
     let dots = rows.iter().map(|one| dots_width(&one.dots)).max().unwrap_or_default();
     let widths = widths(columns, &rows, usize::from(area.width).saturating_sub(2), dots);
     let heads: Vec<String> = columns.iter().map(|column| column.name.to_owned()).collect();
-    let head = Told { cells: heads, state: "", dots: Vec::new() };
+    let head = DrawnRow { cells: heads, state: "", dots: Vec::new() };
     write(buffer, area, &table_line(screen.palette, &head, &widths, dots, false).style(screen.palette.of(Tone::Faint)));
     for (number, one) in rows.iter().enumerate() {
         let Some(area) = row(area, number + 1) else { break };
@@ -181,7 +181,7 @@ fn dots_width(dots: &[Dot]) -> usize {
 
 /// How wide each column is: what its cells need, at most what it may take; the last one has what is left. One of no width
 /// is left out.
-fn widths(columns: &[Column], rows: &[Told], width: usize, dots: usize) -> Vec<usize> {
+fn widths(columns: &[Column], rows: &[DrawnRow], width: usize, dots: usize) -> Vec<usize> {
     let last = columns.len().saturating_sub(1);
     let needed = |at: usize| {
         let cells = rows.iter().filter_map(|row| row.cells.get(at)).map(|cell| cell.width());
@@ -201,7 +201,7 @@ fn widths(columns: &[Column], rows: &[Told], width: usize, dots: usize) -> Vec<u
     widths
 }
 
-fn table_line(palette: Palette, one: &Told, widths: &[usize], dots: usize, is_chosen: bool) -> Line<'static> {
+fn table_line(palette: Palette, one: &DrawnRow, widths: &[usize], dots: usize, is_chosen: bool) -> Line<'static> {
     let mut line = Line::from(Span::raw(if is_chosen { "▸ " } else { "  " }));
     let last = widths.len().saturating_sub(1);
     for (at, (cell, width)) in one.cells.iter().zip(widths).enumerate() {

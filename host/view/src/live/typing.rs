@@ -1,6 +1,6 @@
 //! What a person types into the view, and what becomes of it.
 
-use super::line::Line;
+use super::input_line::InputLine;
 use super::press::{Edit, Effect};
 
 /// The longest that can be typed or pasted, in bytes: as much as a message may hold.
@@ -44,12 +44,12 @@ pub struct Typing {
     /// For what.
     pub prompt: Prompt,
     /// The line.
-    pub line: Line,
+    pub line: InputLine,
 }
 
 impl Typing {
     pub(crate) fn of(prompt: Prompt, text: &str) -> Typing {
-        Typing { prompt, line: Line::of(text) }
+        Typing { prompt, line: InputLine::of(text) }
     }
 
     /// What stands before the line.

@@ -11,7 +11,7 @@ use mesh::ports::machine::Instant;
 use tokio::sync::watch;
 use view::live::{Detail, News};
 
-use self::state::{Place, State};
+use self::state::{PageProgress, State};
 use crate::frames::event;
 
 /// So many streams are open at a time.
@@ -49,7 +49,7 @@ pub(crate) struct Missing {
 pub(crate) struct Page {
     hub: Arc<Hub>,
     thread: Option<String>,
-    place: Place,
+    place: PageProgress,
     pub(crate) changes: watch::Receiver<()>,
 }
 
@@ -94,7 +94,7 @@ impl Hub {
         if let Some(thread) = &thread {
             state.threads.entry(thread.clone()).or_default().pages += 1;
         }
-        let place = Place { parts: 0, messages: state.version, log: None, returned_with };
+        let place = PageProgress { parts: 0, messages: state.version, log: None, returned_with };
         self.tell_watched(&state);
         drop(state);
         Some(Page { hub: Arc::clone(self), thread, place, changes })

@@ -17,7 +17,7 @@ pub(super) const MESSAGES: usize = 256;
 
 /// A part of what a page knows. Each is sent whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum PagePart {
     State,
     Agents,
     List(Tab),
@@ -25,7 +25,7 @@ enum Part {
 
 #[derive(Debug)]
 struct Made {
-    part: Part,
+    part: PagePart,
     /// Whether the model has changed since it was made.
     is_stale: bool,
     /// When it last changed; 0 if it was never made.
@@ -60,7 +60,7 @@ pub(super) struct State {
 
 /// How far a page has got.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct PageProgress {
     pub(super) parts: u64,
     pub(super) messages: u64,
     /// The last event of the log that it has; none if it has none of this hub.
@@ -71,7 +71,7 @@ pub(super) struct Place {
 
 impl State {
     pub(super) fn new() -> State {
-        let parts = [Part::State, Part::Agents].into_iter().chain(Tab::ALL.map(Part::List));
+        let parts = [PagePart::State, PagePart::Agents].into_iter().chain(Tab::ALL.map(PagePart::List));
         let made = parts.map(|part| Made { part, is_stale: true, version: 0, json: Bytes::new() });
         State {
             live: Live::default(),
@@ -111,12 +111,12 @@ impl State {
             | News::Done(_)
             | News::Failed(_) => {}
         }
-        let changes = |part: Part| match (&news, part) {
-            (News::Agents(..), part) => matches!(part, Part::Agents | Part::State),
-            (News::Overview(_), Part::List(Tab::Threads | Tab::Log)) => false,
-            (News::Overview(_), _) | (News::Lost(_), Part::State) => true,
-            (News::Threads(_) | News::Sent(..), part) => part == Part::List(Tab::Threads),
-            (News::Log(_), part) => part == Part::List(Tab::Log),
+        let changes = |part: PagePart| match (&news, part) {
+            (News::Agents(..), part) => matches!(part, PagePart::Agents | PagePart::State),
+            (News::Overview(_), PagePart::List(Tab::Threads | Tab::Log)) => false,
+            (News::Overview(_), _) | (News::Lost(_), PagePart::State) => true,
+            (News::Threads(_) | News::Sent(..), part) => part == PagePart::List(Tab::Threads),
+            (News::Log(_), part) => part == PagePart::List(Tab::Log),
             (_, _) => false,
         };
         self.made.iter_mut().filter(|made| changes(made.part)).for_each(|made| made.is_stale = true);
@@ -146,9 +146,9 @@ impl State {
         for one in made.iter_mut().filter(|one| one.is_stale && is_known(live, one.part)) {
             one.is_stale = false;
             let json = match one.part {
-                Part::State => state_of(live),
-                Part::Agents => data(&live.page_agents()),
-                Part::List(tab) => data(&live.page_list(tab)),
+                PagePart::State => state_of(live),
+                PagePart::Agents => data(&live.page_agents()),
+                PagePart::List(tab) => data(&live.page_list(tab)),
             };
             if json != one.json {
                 *version += 1;
@@ -165,12 +165,12 @@ impl State {
         for made in self.made.iter().filter(|made| made.version > seen) {
             match made.part {
                 // The rest of it is the same for all pages and all times.
-                Part::State => {
+                PagePart::State => {
                     let now = format!("{{\"now\":{},", now.0);
                     event("state", &[now.as_bytes(), made.json.get(1..).unwrap_or_default()].concat(), frames);
                 }
-                Part::Agents => event("agents", &made.json, frames),
-                Part::List(_) => event("list", &made.json, frames),
+                PagePart::Agents => event("agents", &made.json, frames),
+                PagePart::List(_) => event("list", &made.json, frames),
             }
         }
     }
@@ -190,7 +190,7 @@ impl State {
 
     /// Events of the log after those that the page has. One that comes back with an event that is not known here any more
     /// gets all of them anew.
-    pub(super) fn log_after(&self, place: &mut Place, frames: &mut Vec<u8>) {
+    pub(super) fn log_after(&self, place: &mut PageProgress, frames: &mut Vec<u8>) {
         let Some(newest) = self.log.back() else { return };
         let from = match (place.log, place.returned_with.take()) {
             (Some(seen), _) => self.log.iter().position(|logged| logged.version > seen).unwrap_or(self.log.len()),
@@ -211,12 +211,12 @@ impl State {
 }
 
 /// Whether anything is known of a part. Nothing is said of what was not read: an empty list would be a lie.
-fn is_known(live: &Live, part: Part) -> bool {
+fn is_known(live: &Live, part: PagePart) -> bool {
     match part {
-        Part::State | Part::List(Tab::Log) => true,
-        Part::Agents => live.is_read() || live.agent_count() > 0,
-        Part::List(Tab::Threads) => live.are_threads_read(),
-        Part::List(Tab::Asks | Tab::Reservations | Tab::Commands | Tab::Runs | Tab::Stuck) => live.is_read(),
+        PagePart::State | PagePart::List(Tab::Log) => true,
+        PagePart::Agents => live.is_read() || live.agent_count() > 0,
+        PagePart::List(Tab::Threads) => live.are_threads_read(),
+        PagePart::List(Tab::Asks | Tab::Reservations | Tab::Commands | Tab::Runs | Tab::Stuck) => live.is_read(),
     }
 }
 

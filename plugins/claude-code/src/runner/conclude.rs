@@ -4,12 +4,12 @@ use relay_mesh_sdk::optional::runner::reading::{Memory as _, last_words, refused
 use relay_mesh_sdk::optional::runner::{Ending, Outcome, ProcessExit, Start, Task};
 use relay_mesh_sdk::{Error, clock};
 
-use super::read::{LastWord, Seen, denials};
+use super::read::{LastWord, RunMemory, denials};
 
 const TITLE: &str = "Claude Code";
 
 pub(super) fn conclude(task: &Task, memory: Option<&str>, exit: &ProcessExit) -> Result<Outcome, Error> {
-    let seen = Seen::remembered(memory)?;
+    let seen = RunMemory::remembered(memory)?;
     let outcome = match &seen.last_word {
         Some(last) => ended(last, task),
         None => without_result(&seen, exit),
@@ -80,7 +80,7 @@ fn failed(last: &LastWord) -> Outcome {
     }
 }
 
-fn without_result(seen: &Seen, exit: &ProcessExit) -> Outcome {
+fn without_result(seen: &RunMemory, exit: &ProcessExit) -> Outcome {
     match seen.failing {
         // A key that is refused stays refused, also if somebody lost patience over it.
         Some(status @ (401 | 403)) => refused(Some(status), "", TITLE),

@@ -20,7 +20,7 @@ const ABOUT: [&str; 9] =
 
 /// What is remembered of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct RunMemory {
     pub(super) session: Option<String>,
     pub(super) said: LastSaid,
     /// Tools that run: their names, and the file that they write.
@@ -63,7 +63,7 @@ pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputR
     lines(memory, given, step)
 }
 
-fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     match (text(line, "/type"), text(line, "/subtype")) {
         ("system", "init") => begins(seen, line, events),
         ("system", "permission_denied") => {
@@ -90,7 +90,7 @@ fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
     }
 }
 
-fn begins(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn begins(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     let session = text(line, "/session_id");
     if seen.session.as_deref() != Some(session) && !session.is_empty() {
         seen.session = Some(session.to_owned());
@@ -103,7 +103,7 @@ fn begins(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
     }
 }
 
-fn says(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn says(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     // Claude Code words an error of its server as a message of the model.
     if line["is_api_error_message"] == true {
         return;
@@ -119,7 +119,7 @@ fn says(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
     }
 }
 
-fn tool_begins(seen: &mut Seen, block: &Value, events: &mut Vec<RunEvent>) {
+fn tool_begins(seen: &mut RunMemory, block: &Value, events: &mut Vec<RunEvent>) {
     let (id, name, input) = (text(block, "/id"), short(text(block, "/name")), &block["input"]);
     let writes = ["Write", "Edit", "MultiEdit", "NotebookEdit"].contains(&name.as_str());
     let file = ["file_path", "notebook_path"].iter().find_map(|field| input[field].as_str()).filter(|_| writes);
@@ -129,7 +129,7 @@ fn tool_begins(seen: &mut Seen, block: &Value, events: &mut Vec<RunEvent>) {
     events.push(RunEvent::Tool(ToolCall { id: id.to_owned(), name, about: about(input, &ABOUT), succeeded: None }));
 }
 
-fn tools_ended(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn tools_ended(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     for block in at(line, "/message/content").and_then(Value::as_array).into_iter().flatten() {
         if text(block, "/type") != "tool_result" {
             continue;
@@ -150,7 +150,7 @@ fn tools_ended(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
     }
 }
 
-fn ends(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn ends(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     if let Some(session) = line["session_id"].as_str() {
         seen.session = Some(session.to_owned());
     }
@@ -212,6 +212,6 @@ impl Used {
 }
 
 /// The reasons of a run's denials, for its outcome.
-pub(super) fn denials(seen: &Seen) -> Vec<relay_mesh_sdk::optional::runner::Denial> {
+pub(super) fn denials(seen: &RunMemory) -> Vec<relay_mesh_sdk::optional::runner::Denial> {
     reading::denials(&seen.denials)
 }

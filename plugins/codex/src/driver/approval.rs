@@ -13,11 +13,11 @@ use super::Link;
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     id: Value,
-    kind: Kind,
+    kind: ApprovalKind,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Kind {
+enum ApprovalKind {
     /// A command, or a change of files.
     Decision,
     /// Wider permissions than the sandbox gives: these.
@@ -37,18 +37,18 @@ impl Link {
         }
         let (operation, kind, choices) = match method {
             "item/commandExecution/requestApproval" => {
-                (Operation::Command(text(params, "/command").to_owned()), Kind::Decision, Vec::new())
+                (Operation::Command(text(params, "/command").to_owned()), ApprovalKind::Decision, Vec::new())
             }
             "item/fileChange/requestApproval" => {
                 let item = text(params, "/itemId");
                 let files = self.threads.get(thread).and_then(|thread| thread.changes.get(item)).cloned();
                 let unnamed = || Operation::Other("change files".to_owned());
-                (files.map_or_else(unnamed, Operation::Files), Kind::Decision, Vec::new())
+                (files.map_or_else(unnamed, Operation::Files), ApprovalKind::Decision, Vec::new())
             }
             "item/permissions/requestApproval" => {
                 let wanted = params["permissions"].clone();
                 let told = Operation::Tool(("wider permissions".to_owned(), wanted.to_string()));
-                (told, Kind::Permissions(wanted), Vec::new())
+                (told, ApprovalKind::Permissions(wanted), Vec::new())
             }
             "item/tool/requestUserInput" => match params["questions"].as_array().map(Vec::as_slice) {
                 Some([question]) => {
@@ -58,14 +58,14 @@ impl Link {
                         ChoiceOffered { id: label.clone(), label }
                     });
                     let told = Operation::Other(text(question, "/question").to_owned());
-                    (told, Kind::Question(text(question, "/id").to_owned()), choices.collect())
+                    (told, ApprovalKind::Question(text(question, "/id").to_owned()), choices.collect())
                 }
                 // Several at once have no place in one answer.
                 Some(_) | None => return answer(out, id, &json!({"answers": {}})),
             },
             "mcpServer/elicitation/request" => {
                 let message = text(params, "/message").to_owned();
-                (Operation::Other(message), Kind::Form, Vec::new())
+                (Operation::Other(message), ApprovalKind::Form, Vec::new())
             }
             _ => return refuse(out, id, method),
         };
@@ -97,34 +97,34 @@ impl Link {
 }
 
 /// The answer in Codex's words; none if it does not fit the question.
-fn result(kind: &Kind, given: Answer) -> Option<Value> {
+fn result(kind: &ApprovalKind, given: Answer) -> Option<Value> {
     let decision = |word: &str| Some(json!({"decision": word}));
     match (kind, given) {
-        (Kind::Decision, Answer::Allow) => decision("accept"),
-        (Kind::Decision, Answer::AllowForSession) => decision("acceptForSession"),
-        (Kind::Decision, Answer::Refuse(_)) => decision("decline"),
-        (Kind::Decision, Answer::Stop) => decision("cancel"),
-        (Kind::Permissions(wanted), Answer::Allow) => Some(json!({"permissions": wanted, "scope": "turn"})),
-        (Kind::Permissions(wanted), Answer::AllowForSession) => {
+        (ApprovalKind::Decision, Answer::Allow) => decision("accept"),
+        (ApprovalKind::Decision, Answer::AllowForSession) => decision("acceptForSession"),
+        (ApprovalKind::Decision, Answer::Refuse(_)) => decision("decline"),
+        (ApprovalKind::Decision, Answer::Stop) => decision("cancel"),
+        (ApprovalKind::Permissions(wanted), Answer::Allow) => Some(json!({"permissions": wanted, "scope": "turn"})),
+        (ApprovalKind::Permissions(wanted), Answer::AllowForSession) => {
             Some(json!({"permissions": wanted, "scope": "session"}))
         }
-        (Kind::Permissions(_), Answer::Refuse(_) | Answer::Stop) => Some(json!({"permissions": {}})),
-        (Kind::Question(id), Answer::Choose(choice)) => Some(json!({"answers": {id: {"answers": [choice]}}})),
-        (Kind::Question(id), Answer::Fill(text)) => {
+        (ApprovalKind::Permissions(_), Answer::Refuse(_) | Answer::Stop) => Some(json!({"permissions": {}})),
+        (ApprovalKind::Question(id), Answer::Choose(choice)) => Some(json!({"answers": {id: {"answers": [choice]}}})),
+        (ApprovalKind::Question(id), Answer::Fill(text)) => {
             let text = serde_json::from_str::<String>(&text).unwrap_or(text);
             Some(json!({"answers": {id: {"answers": [text]}}}))
         }
-        (Kind::Question(_), Answer::Refuse(_) | Answer::Stop) => Some(json!({"answers": {}})),
-        (Kind::Form, Answer::Allow) => Some(json!({"action": "accept", "content": {}})),
-        (Kind::Form, Answer::Fill(form)) => {
+        (ApprovalKind::Question(_), Answer::Refuse(_) | Answer::Stop) => Some(json!({"answers": {}})),
+        (ApprovalKind::Form, Answer::Allow) => Some(json!({"action": "accept", "content": {}})),
+        (ApprovalKind::Form, Answer::Fill(form)) => {
             let content: Value = serde_json::from_str(&form).ok()?;
             Some(json!({"action": "accept", "content": content}))
         }
-        (Kind::Form, Answer::Refuse(_)) => Some(json!({"action": "decline"})),
-        (Kind::Form, Answer::Stop) => Some(json!({"action": "cancel"})),
-        (Kind::Decision, Answer::Choose(_) | Answer::Fill(_))
-        | (Kind::Permissions(_), Answer::Choose(_) | Answer::Fill(_))
-        | (Kind::Question(_), Answer::Allow | Answer::AllowForSession)
-        | (Kind::Form, Answer::AllowForSession | Answer::Choose(_)) => None,
+        (ApprovalKind::Form, Answer::Refuse(_)) => Some(json!({"action": "decline"})),
+        (ApprovalKind::Form, Answer::Stop) => Some(json!({"action": "cancel"})),
+        (ApprovalKind::Decision, Answer::Choose(_) | Answer::Fill(_))
+        | (ApprovalKind::Permissions(_), Answer::Choose(_) | Answer::Fill(_))
+        | (ApprovalKind::Question(_), Answer::Allow | Answer::AllowForSession)
+        | (ApprovalKind::Form, Answer::AllowForSession | Answer::Choose(_)) => None,
     }
 }

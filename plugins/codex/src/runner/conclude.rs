@@ -4,12 +4,12 @@ use relay_mesh_sdk::Error;
 use relay_mesh_sdk::optional::runner::reading::{Memory as _, denials, last_words, refused, status, wait};
 use relay_mesh_sdk::optional::runner::{Ending, Outcome, ProcessExit, Start, Task};
 
-use super::read::{LastWord, Seen};
+use super::read::{LastWord, RunMemory};
 
 const TITLE: &str = "Codex";
 
 pub(super) fn conclude(task: &Task, memory: Option<&str>, exit: &ProcessExit) -> Result<Outcome, Error> {
-    let seen = Seen::remembered(memory)?;
+    let seen = RunMemory::remembered(memory)?;
     let outcome = match &seen.last_word {
         Some(LastWord::Completed) => Outcome::of(Ending::Answered),
         Some(LastWord::Failed(message)) => failed(message),
@@ -47,7 +47,7 @@ fn failed(message: &str) -> Outcome {
     Outcome { retry_after_ms, ..outcome }
 }
 
-fn without_last_word(seen: &Seen, exit: &ProcessExit) -> Outcome {
+fn without_last_word(seen: &RunMemory, exit: &ProcessExit) -> Outcome {
     let told = last_words(&exit.stderr_end);
     match seen.failing {
         // A key that is refused stays refused, also if somebody lost patience over it.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// What is remembered of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct RunMemory {
     pub(super) session: Option<String>,
     pub(super) said: LastSaid,
     pub(super) denials: Vec<(String, String)>,
@@ -39,7 +39,7 @@ pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputR
     lines(memory, given, step)
 }
 
-fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     match text(line, "/type") {
         "thread.started" => {
             let thread = text(line, "/thread_id");
@@ -66,7 +66,7 @@ fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
 }
 
 /// `Reconnecting... 2/5 (unexpected status 500 …)`. Other errors come once more with the end of the turn.
-fn retries(seen: &mut Seen, message: &str, events: &mut Vec<RunEvent>) {
+fn retries(seen: &mut RunMemory, message: &str, events: &mut Vec<RunEvent>) {
     let Some(rest) = message.strip_prefix("Reconnecting...") else { return };
     let attempt = rest.trim_start().split('/').next().and_then(|number| number.parse().ok()).unwrap_or(1);
     seen.failing = Some(status(message));
@@ -80,7 +80,7 @@ fn begins(item: &Value, events: &mut Vec<RunEvent>) {
     }
 }
 
-fn completes(seen: &mut Seen, item: &Value, events: &mut Vec<RunEvent>) {
+fn completes(seen: &mut RunMemory, item: &Value, events: &mut Vec<RunEvent>) {
     match text(item, "/type") {
         "agent_message" => return seen.said.says(text(item, "/text"), events),
         "error" => return events.push(RunEvent::Note(short(text(item, "/message")))),

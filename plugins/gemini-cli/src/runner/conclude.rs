@@ -4,12 +4,12 @@ use relay_mesh_sdk::Error;
 use relay_mesh_sdk::optional::runner::reading::{Memory as _, denials, refused, short, status, wait};
 use relay_mesh_sdk::optional::runner::{Ending, Outcome, ProcessExit, Task};
 
-use super::read::{LastWord, Seen};
+use super::read::{LastWord, RunMemory};
 
 const TITLE: &str = "Gemini CLI";
 
 pub(super) fn conclude(_: &Task, memory: Option<&str>, exit: &ProcessExit) -> Result<Outcome, Error> {
-    let seen = Seen::remembered(memory)?;
+    let seen = RunMemory::remembered(memory)?;
     let outcome = match &seen.last_word {
         Some(last) if last.succeeded => Outcome::of(Ending::Answered),
         Some(last) => failed(last, exit),

@@ -15,7 +15,7 @@ const ABOUT: [&str; 6] = ["command", "file_path", "path", "pattern", "url", "que
 
 /// What is remembered of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct RunMemory {
     pub(super) session: Option<String>,
     /// Tools that run: their names, and the file that they write.
     calls: BTreeMap<String, (String, Option<String>)>,
@@ -48,7 +48,7 @@ pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputR
     lines(memory, given, step)
 }
 
-fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     match text(line, "/type") {
         "init" => {
             let session = text(line, "/session_id");
@@ -85,14 +85,14 @@ fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
     }
 }
 
-impl Seen {
+impl RunMemory {
     /// There is no event for a turn: one begins with the first word or call after the results of the tools before it.
     fn is_in_turn(&mut self) {
         self.turns += u32::from(!std::mem::replace(&mut self.in_turn, true));
     }
 }
 
-fn begins(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn begins(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     let (id, name, input) = (text(line, "/tool_id"), short(text(line, "/tool_name")), &line["parameters"]);
     let writes = ["write_file", "replace"].contains(&name.as_str());
     let file = input["file_path"].as_str().filter(|file| writes && file.len() < 500).map(str::to_owned);
@@ -102,7 +102,7 @@ fn begins(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
     events.push(RunEvent::Tool(ToolCall { id: id.to_owned(), name, about: about(input, &ABOUT), succeeded: None }));
 }
 
-fn ends(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn ends(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     let id = text(line, "/tool_id");
     let (name, file) = seen.calls.remove(id).unwrap_or_default();
     let succeeded = text(line, "/status") == "success";

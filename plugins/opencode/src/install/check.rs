@@ -103,8 +103,8 @@ fn entry(found: &mut Checklist, root: &Root, place: &ScopeFiles, setup: &Setup) 
 fn permission(found: &mut Checklist, setup: &Setup) -> Result<(), Error> {
     let rule = settings::rule(&setup.server_name);
     match settings::asks_before_our_tools(setup)? {
-        settings::Asks::No => {}
-        settings::Asks::ByRule => {
+        settings::AskRule::No => {}
+        settings::AskRule::ByRule => {
             let place = ScopeFiles::of(setup.scope);
             let root = Root::open(place.root)?;
             let mut allowed = false;
@@ -118,7 +118,7 @@ fn permission(found: &mut Checklist, setup: &Setup) -> Result<(), Error> {
                 found.warn(format!("OpenCode asks before each tool of the mesh: no rule allows `{rule}`"), AGAIN);
             }
         }
-        settings::Asks::Everything(file) => found.warn(
+        settings::AskRule::Everything(file) => found.warn(
             format!("OpenCode asks before each tool of the mesh: `permission` in {file} is one word for all tools"),
             format!("write it as an object, with \"{rule}\": \"allow\" as its last rule"),
         ),

@@ -76,7 +76,7 @@ impl Install for OpenCode {
             return Ok(());
         }
         draft.next_step("Start OpenCode again: a running one has neither the server nor the connector.");
-        if let settings::Asks::Everything(file) = &asks {
+        if let settings::AskRule::Everything(file) = &asks {
             draft.next_step(format!(
                 "OpenCode asks before each tool of the mesh, because `permission` in {file} is one word for all tools. \
                  Write it as {{ \"*\": …, \"{}_*\": \"allow\" }} to be asked only for the others.",

@@ -19,7 +19,7 @@ const TIMEOUT_MS: u32 = 60_000;
 
 /// Whether OpenCode asks the user before it calls our tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(super) enum AskRule {
     /// It allows them, as by default.
     No,
     /// A user's rule covers them; a rule of ours after it overrides it.
@@ -29,8 +29,8 @@ pub(super) enum Asks {
 }
 
 /// Which permission covers our tools in all the files that OpenCode merges.
-pub(super) fn asks_before_our_tools(setup: &Setup) -> Result<Asks, Error> {
-    let mut asks = Asks::No;
+pub(super) fn asks_before_our_tools(setup: &Setup) -> Result<AskRule, Error> {
+    let mut asks = AskRule::No;
     let places: &[&ScopeFiles] = match setup.scope {
         Scope::Project => &[&USER, &PROJECT],
         Scope::User => &[&USER],
@@ -45,12 +45,12 @@ pub(super) fn asks_before_our_tools(setup: &Setup) -> Result<Asks, Error> {
                 continue;
             };
             match value {
-                Value::String(word) if word == "allow" => asks = Asks::No,
-                Value::String(_) => asks = Asks::Everything((*file).to_owned()),
+                Value::String(word) if word == "allow" => asks = AskRule::No,
+                Value::String(_) => asks = AskRule::Everything((*file).to_owned()),
                 Value::Object(rules) => {
                     let of_others = rules.iter().filter(|(pattern, _)| **pattern != rule(&setup.server_name));
                     if of_others.clone().any(|(pattern, verdict)| covers(pattern, setup) && verdict != "allow") {
-                        asks = Asks::ByRule;
+                        asks = AskRule::ByRule;
                     }
                 }
                 Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {}
@@ -93,13 +93,13 @@ pub(super) fn file_to_edit(root: &Root, place: &ScopeFiles, server: &str) -> Res
     Ok(existing.unwrap_or(place.fresh))
 }
 
-pub(super) fn put(document: &mut Document, setup: &Setup, asks: &Asks) -> Result<(), Refused> {
+pub(super) fn put(document: &mut Document, setup: &Setup, asks: &AskRule) -> Result<(), Refused> {
     if document.text().is_none_or(|text| text.trim().is_empty()) {
         document.set(&["$schema"], &json!(SCHEMA))?;
     }
     servers::put(document, LIST, &setup.server_name, &entry(setup))?;
     match asks {
-        Asks::ByRule => {
+        AskRule::ByRule => {
             // The last rule that matches wins, so ours comes last.
             let rule = rule(&setup.server_name);
             if document.get(&["permission", &rule]).is_none() {
@@ -107,7 +107,7 @@ pub(super) fn put(document: &mut Document, setup: &Setup, asks: &Asks) -> Result
             }
             Ok(())
         }
-        Asks::No | Asks::Everything(_) => Ok(()),
+        AskRule::No | AskRule::Everything(_) => Ok(()),
     }
 }
 

@@ -4,12 +4,12 @@ use relay_mesh_sdk::Error;
 use relay_mesh_sdk::optional::runner::reading::{Memory as _, denials, refused, wait};
 use relay_mesh_sdk::optional::runner::{Ending, Outcome, ProcessExit};
 
-use super::read::{Failed, Seen};
+use super::read::{Failed, RunMemory};
 
 const TITLE: &str = "OpenCode";
 
 pub(super) fn conclude(memory: Option<&str>, exit: &ProcessExit) -> Result<Outcome, Error> {
-    let seen = Seen::remembered(memory)?;
+    let seen = RunMemory::remembered(memory)?;
     let outcome = match (&seen.failed, seen.finished.as_deref()) {
         (Some(failed), _) => of_error(failed, exit),
         (None, Some("stop")) => Outcome::of(Ending::Answered),

@@ -13,7 +13,7 @@ const REFUSED: [&str; 3] = ["rule which prevents", "rejected permission", "unava
 
 /// What is remembered of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct RunMemory {
     pub(super) session: Option<String>,
     pub(super) said: LastSaid,
     pub(super) denials: Vec<(String, String)>,
@@ -48,7 +48,7 @@ pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputR
     lines(memory, given, step)
 }
 
-fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
+fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     let session = text(line, "/sessionID");
     if !session.is_empty() && seen.session.as_deref() != Some(session) {
         seen.session = Some(session.to_owned());
@@ -84,7 +84,7 @@ fn step(seen: &mut Seen, line: &Value, events: &mut Vec<RunEvent>) {
 }
 
 /// OpenCode tells of a tool once it has ended.
-fn tool(seen: &mut Seen, part: &Value, events: &mut Vec<RunEvent>) {
+fn tool(seen: &mut RunMemory, part: &Value, events: &mut Vec<RunEvent>) {
     let (name, state) = (short(text(part, "/tool")), &part["state"]);
     let succeeded = text(state, "/status") == "completed";
     let error = text(state, "/error");

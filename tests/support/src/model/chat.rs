@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::script::Answer;
+use super::script::ModelAnswer;
 
 /// An answer as server-sent chunks.
-pub(super) fn events(answer: &Answer, number: usize) -> String {
+pub(super) fn events(answer: &ModelAnswer, number: usize) -> String {
     let delta = match answer {
-        Answer::Say(words) | Answer::Talk(words) => json!({"role": "assistant", "content": words}),
-        Answer::Call { tool, input } => json!({"role": "assistant", "tool_calls": [call(tool, input, number)]}),
+        ModelAnswer::Say(words) | ModelAnswer::Talk(words) => json!({"role": "assistant", "content": words}),
+        ModelAnswer::Call { tool, input } => json!({"role": "assistant", "tool_calls": [call(tool, input, number)]}),
     };
     let chunk = |choice: Value| {
         let mut chunk = json!({
@@ -26,10 +26,10 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
     format!("{spoken}{ended}data: [DONE]\n\n")
 }
 
-pub(super) fn whole(answer: &Answer, number: usize) -> Value {
+pub(super) fn whole(answer: &ModelAnswer, number: usize) -> Value {
     let message = match answer {
-        Answer::Say(words) | Answer::Talk(words) => json!({"role": "assistant", "content": words}),
-        Answer::Call { tool, input } => {
+        ModelAnswer::Say(words) | ModelAnswer::Talk(words) => json!({"role": "assistant", "content": words}),
+        ModelAnswer::Call { tool, input } => {
             json!({"role": "assistant", "content": null, "tool_calls": [call(tool, input, number)]})
         }
     };
@@ -48,10 +48,10 @@ fn call(tool: &str, input: &Value, number: usize) -> Value {
     json!({"index": 0, "id": format!("call_scripted{number:04}"), "type": "function", "function": function})
 }
 
-fn finish_reason(answer: &Answer) -> &'static str {
+fn finish_reason(answer: &ModelAnswer) -> &'static str {
     match answer {
-        Answer::Say(_) | Answer::Talk(_) => "stop",
-        Answer::Call { .. } => "tool_calls",
+        ModelAnswer::Say(_) | ModelAnswer::Talk(_) => "stop",
+        ModelAnswer::Call { .. } => "tool_calls",
     }
 }
 

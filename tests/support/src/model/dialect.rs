@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::script::Answer;
+use super::script::ModelAnswer;
 use super::{chat, generate, messages, responses};
 
 /// An API between a client and a model.
@@ -58,7 +58,7 @@ impl Dialect {
     }
 
     /// An answer: its media type and its body.
-    pub(super) fn reply(self, body: &Value, answer: &Answer, number: usize) -> (&'static str, String) {
+    pub(super) fn reply(self, body: &Value, answer: &ModelAnswer, number: usize) -> (&'static str, String) {
         let streams = body["stream"] == Value::Bool(true);
         match self {
             Dialect::Messages if streams => (EVENTS, messages::events(answer, number)),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::script::Answer;
+use super::script::ModelAnswer;
 
 /// The agent's turn has tools. Titles, summaries and compressions have none.
 pub(super) fn is_main(body: &Value) -> bool {
@@ -27,14 +27,14 @@ pub(super) fn everything(body: &Value) -> String {
 }
 
 /// An answer as a single server-sent event.
-pub(super) fn events(answer: &Answer, number: usize) -> String {
+pub(super) fn events(answer: &ModelAnswer, number: usize) -> String {
     format!("data: {}\r\n\r\n", whole(answer, number))
 }
 
-pub(super) fn whole(answer: &Answer, number: usize) -> Value {
+pub(super) fn whole(answer: &ModelAnswer, number: usize) -> Value {
     let part = match answer {
-        Answer::Say(words) | Answer::Talk(words) => json!({"text": words}),
-        Answer::Call { tool, input } => json!({"functionCall": {"name": tool, "args": input}}),
+        ModelAnswer::Say(words) | ModelAnswer::Talk(words) => json!({"text": words}),
+        ModelAnswer::Call { tool, input } => json!({"functionCall": {"name": tool, "args": input}}),
     };
     json!({
         "candidates": [{"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}],

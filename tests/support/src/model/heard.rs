@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 
 use super::dialect::Dialect;
-use super::script::Answer;
+use super::script::ModelAnswer;
 
 /// One request to the model, and what it answered.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Heard {
     /// The request's body.
     pub body: Value,
     /// The answer.
-    pub answer: Answer,
+    pub answer: ModelAnswer,
     /// Whether a script line gave the answer. Otherwise it is a polite filler.
     pub scripted: bool,
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::dialect::plain_text;
-use super::script::Answer;
+use super::script::ModelAnswer;
 
 /// Side calls carry no tools.
 pub(super) fn is_main(body: &Value) -> bool {
@@ -33,12 +33,12 @@ fn messages(body: &Value) -> Vec<Value> {
 }
 
 /// An answer as server-sent events.
-pub(super) fn events(answer: &Answer, number: usize) -> String {
+pub(super) fn events(answer: &ModelAnswer, number: usize) -> String {
     let (block, delta) = match answer {
-        Answer::Say(words) | Answer::Talk(words) => {
+        ModelAnswer::Say(words) | ModelAnswer::Talk(words) => {
             (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": words}))
         }
-        Answer::Call { tool, input } => (
+        ModelAnswer::Call { tool, input } => (
             json!({"type": "tool_use", "id": call_id(number), "name": tool, "input": {}}),
             json!({"type": "input_json_delta", "partial_json": input.to_string()}),
         ),
@@ -63,10 +63,10 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
     .collect()
 }
 
-pub(super) fn whole(answer: &Answer, number: usize) -> Value {
+pub(super) fn whole(answer: &ModelAnswer, number: usize) -> Value {
     let block = match answer {
-        Answer::Say(words) | Answer::Talk(words) => json!({"type": "text", "text": words}),
-        Answer::Call { tool, input } => {
+        ModelAnswer::Say(words) | ModelAnswer::Talk(words) => json!({"type": "text", "text": words}),
+        ModelAnswer::Call { tool, input } => {
             json!({"type": "tool_use", "id": call_id(number), "name": tool, "input": input})
         }
     };
@@ -82,10 +82,10 @@ pub(super) fn whole(answer: &Answer, number: usize) -> Value {
     })
 }
 
-fn stop_reason(answer: &Answer) -> &'static str {
+fn stop_reason(answer: &ModelAnswer) -> &'static str {
     match answer {
-        Answer::Say(_) | Answer::Talk(_) => "end_turn",
-        Answer::Call { .. } => "tool_use",
+        ModelAnswer::Say(_) | ModelAnswer::Talk(_) => "end_turn",
+        ModelAnswer::Call { .. } => "tool_use",
     }
 }
 

@@ -12,5 +12,5 @@ mod server;
 
 pub use dialect::Dialect;
 pub use heard::Heard;
-pub use script::{Answer, Script};
+pub use script::{ModelAnswer, Script};
 pub use server::{Behaviour, Ears, Model};

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::dialect::plain_text;
-use super::script::Answer;
+use super::script::ModelAnswer;
 
 /// Begins Codex's side calls, which must not use up the script.
 const TITLE: &str = "Generate a concise, single-line task title";
@@ -35,7 +35,7 @@ pub(super) fn everything(body: &Value) -> String {
 }
 
 /// An answer as server-sent events.
-pub(super) fn events(answer: &Answer, number: usize) -> String {
+pub(super) fn events(answer: &ModelAnswer, number: usize) -> String {
     let item = item(answer, number);
     let mut opening = item.clone();
     if opening.get("content").is_some() {
@@ -45,7 +45,7 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
         json!({"type": "response.created", "response": {"id": format!("resp_scripted{number:04}")}}),
         json!({"type": "response.output_item.added", "output_index": 0, "item": opening}),
     ];
-    if let Answer::Say(words) | Answer::Talk(words) = answer {
+    if let ModelAnswer::Say(words) | ModelAnswer::Talk(words) = answer {
         events.push(json!({
             "type": "response.output_text.delta",
             "item_id": item["id"], "output_index": 0, "content_index": 0, "delta": words,
@@ -62,19 +62,19 @@ pub(super) fn events(answer: &Answer, number: usize) -> String {
         .collect()
 }
 
-fn item(answer: &Answer, number: usize) -> Value {
+fn item(answer: &ModelAnswer, number: usize) -> Value {
     let call = format!("call_scripted{number:04}");
     match answer {
-        Answer::Say(words) | Answer::Talk(words) => json!({
+        ModelAnswer::Say(words) | ModelAnswer::Talk(words) => json!({
             "type": "message",
             "id": format!("msg_scripted{number:04}"),
             "role": "assistant",
             "content": [{"type": "output_text", "text": words}],
         }),
-        Answer::Call { tool, input: Value::String(text) } => json!({
+        ModelAnswer::Call { tool, input: Value::String(text) } => json!({
             "type": "custom_tool_call", "id": format!("ctc_scripted{number:04}"), "call_id": call, "name": tool, "input": text,
         }),
-        Answer::Call { tool, input } => {
+        ModelAnswer::Call { tool, input } => {
             let (namespace, name) = match tool.split_once('.') {
                 Some((namespace, name)) => (Some(namespace), name),
                 None => (None, tool.as_str()),

@@ -6,7 +6,7 @@ use super::dialect::Dialect;
 
 /// What the model answers.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer {
+pub enum ModelAnswer {
     /// Text, which ends its turn.
     Say(String),
     /// Text without an end: it streams until the client disconnects.
@@ -28,7 +28,7 @@ pub struct Script {
 }
 
 /// An answer to the new text of a request.
-type Reaction = Box<dyn Fn(&str) -> Answer + Send>;
+type Reaction = Box<dyn Fn(&str) -> ModelAnswer + Send>;
 
 struct Line {
     cue: String,
@@ -52,14 +52,14 @@ impl Script {
     #[must_use]
     pub fn say(self, cue: &str, words: &str) -> Script {
         let words = words.to_owned();
-        self.answer_with(cue, move |_| Answer::Say(words.clone()))
+        self.answer_with(cue, move |_| ModelAnswer::Say(words.clone()))
     }
 
     /// If the new text contains `cue`, answers with these words and does not end.
     #[must_use]
     pub fn talk(self, cue: &str, words: &str) -> Script {
         let words = words.to_owned();
-        self.answer_with(cue, move |_| Answer::Talk(words.clone()))
+        self.answer_with(cue, move |_| ModelAnswer::Talk(words.clone()))
     }
 
     /// If the new text contains `cue`, calls a tool.
@@ -72,20 +72,20 @@ impl Script {
     #[must_use]
     pub fn call_with(self, cue: &str, tool: &str, input: impl Fn(&str) -> Value + Send + 'static) -> Script {
         let tool = tool.to_owned();
-        self.answer_with(cue, move |news| Answer::Call { tool: tool.clone(), input: input(news) })
+        self.answer_with(cue, move |news| ModelAnswer::Call { tool: tool.clone(), input: input(news) })
     }
 
     /// If the new text contains `cue`, answers with the result of `answer`. The client waits for it: its side effects
     /// happen while the model thinks.
     #[must_use]
-    pub fn answer_with(mut self, cue: &str, answer: impl Fn(&str) -> Answer + Send + 'static) -> Script {
+    pub fn answer_with(mut self, cue: &str, answer: impl Fn(&str) -> ModelAnswer + Send + 'static) -> Script {
         self.lines.push(Line { cue: cue.to_owned(), answer: Box::new(answer), spoken: false });
         self
     }
 
     /// Answers what no line answers, as often as it is asked.
     #[must_use]
-    pub fn otherwise(mut self, answer: impl Fn(&str) -> Answer + Send + 'static) -> Script {
+    pub fn otherwise(mut self, answer: impl Fn(&str) -> ModelAnswer + Send + 'static) -> Script {
         self.otherwise = Some(Box::new(answer));
         self
     }
@@ -96,9 +96,9 @@ impl Script {
     }
 
     /// The answer to a request, and whether a line gave it.
-    pub(super) fn answer(&mut self, dialect: Dialect, body: &Value) -> (Answer, bool) {
+    pub(super) fn answer(&mut self, dialect: Dialect, body: &Value) -> (ModelAnswer, bool) {
         if !dialect.is_main(body) {
-            return (Answer::Say("<summary>They talked about the mesh.</summary>".to_owned()), false);
+            return (ModelAnswer::Say("<summary>They talked about the mesh.</summary>".to_owned()), false);
         }
         let news = dialect.news(body);
         match self.lines.iter_mut().find(|line| !line.spoken && news.contains(&line.cue)) {
@@ -108,7 +108,7 @@ impl Script {
             }
             None => match &self.otherwise {
                 Some(answer) => (answer(&news), true),
-                None => (Answer::Say("I have nothing to do.".to_owned()), false),
+                None => (ModelAnswer::Say("I have nothing to do.".to_owned()), false),
             },
         }
     }

@@ -17,7 +17,7 @@ use tokio::runtime::Runtime;
 
 use super::dialect::Dialect;
 use super::heard::Heard;
-use super::script::{Answer, Script};
+use super::script::{ModelAnswer, Script};
 use crate::waiting::{now, wait_for, wait_or_show};
 
 /// A scripted model. Its server stops when it is dropped.
@@ -68,7 +68,7 @@ struct Play {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Behaviour {
     /// It answers the same each time.
-    Answers(Answer),
+    Answers(ModelAnswer),
     /// It refuses with this HTTP status.
     Refuses(u16),
     /// It begins to stream these words, and the connection breaks off there.
@@ -159,7 +159,7 @@ impl Model {
 
     /// Whether its last answer was text, which ends a turn.
     pub fn has_last_word(&self) -> bool {
-        self.heard().last().is_some_and(|heard| matches!(heard.answer, Answer::Say(_)))
+        self.heard().last().is_some_and(|heard| matches!(heard.answer, ModelAnswer::Say(_)))
     }
 
     /// All new texts so far, for a panic message.
@@ -197,8 +197,8 @@ async fn reply(State((play, ears)): State<(Arc<Mutex<Play>>, Arc<Ears>)>, reques
         return with_body(kind, Body::new(Broken(Some(Bytes::from(opening(&text, &words))))));
     }
     match answer {
-        Answer::Say(_) | Answer::Call { .. } => respond(kind, text),
-        Answer::Talk(words) => respond_for_ever(kind, opening(&text, &words)),
+        ModelAnswer::Say(_) | ModelAnswer::Call { .. } => respond(kind, text),
+        ModelAnswer::Talk(words) => respond_for_ever(kind, opening(&text, &words)),
     }
 }
 
@@ -212,12 +212,12 @@ fn opening(events: &str, words: &str) -> String {
     events[..said.expect("the words are among the events")].to_owned()
 }
 
-fn note(play: &Mutex<Play>, at: SystemTime, dialect: Dialect, body: Value) -> (Answer, usize) {
+fn note(play: &Mutex<Play>, at: SystemTime, dialect: Dialect, body: Value) -> (ModelAnswer, usize) {
     let mut play = lock(play);
     let (answer, scripted) = match play.behaviour.clone().filter(|_| dialect.is_main(&body)) {
         Some(Behaviour::Answers(answer)) => (answer, true),
-        Some(Behaviour::BreaksOff(words)) => (Answer::Say(words), true),
-        Some(Behaviour::Refuses(_)) => (Answer::Say(String::new()), true),
+        Some(Behaviour::BreaksOff(words)) => (ModelAnswer::Say(words), true),
+        Some(Behaviour::Refuses(_)) => (ModelAnswer::Say(String::new()), true),
         None => play.script.answer(dialect, &body),
     };
     play.heard.push(Heard { at, dialect, body, answer: answer.clone(), scripted });

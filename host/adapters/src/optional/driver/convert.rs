@@ -61,14 +61,14 @@ fn prompt(prompt: &mesh_side::Prompt) -> guest::Prompt {
     }
 }
 
-fn answer(answer: &mesh_side::Answer) -> guest::Answer {
+fn answer(answer: &mesh_side::UserAnswer) -> guest::Answer {
     match answer {
-        mesh_side::Answer::Allow => guest::Answer::Allow,
-        mesh_side::Answer::AllowForSession => guest::Answer::AllowForSession,
-        mesh_side::Answer::Refuse(why) => guest::Answer::Refuse(why.clone()),
-        mesh_side::Answer::Stop => guest::Answer::Stop,
-        mesh_side::Answer::Choose(id) => guest::Answer::Choose(id.clone()),
-        mesh_side::Answer::Fill(form) => guest::Answer::Fill(form.to_string()),
+        mesh_side::UserAnswer::Allow => guest::Answer::Allow,
+        mesh_side::UserAnswer::AllowForSession => guest::Answer::AllowForSession,
+        mesh_side::UserAnswer::Refuse(why) => guest::Answer::Refuse(why.clone()),
+        mesh_side::UserAnswer::Stop => guest::Answer::Stop,
+        mesh_side::UserAnswer::Choose(id) => guest::Answer::Choose(id.clone()),
+        mesh_side::UserAnswer::Fill(form) => guest::Answer::Fill(form.to_string()),
     }
 }
 

@@ -52,12 +52,12 @@ pub(super) const SLASH: Class = Class::One('/');
 
 impl Class {
     /// The characters in these ranges, or all others. Never the slash.
-    pub(super) fn listed(ranges: &[(char, char)], taken: Taken) -> Class {
+    pub(super) fn listed(ranges: &[(char, char)], taken: ListedRanges) -> Class {
         let mut listed: Vec<Range> = ranges.iter().map(|(first, last)| (*first as u32, *last as u32)).collect();
         listed.sort_unstable();
         let left = match taken {
-            Taken::These => meet(&listed, NO_SLASH),
-            Taken::AllOthers => meet(&complement(&listed), NO_SLASH),
+            ListedRanges::These => meet(&listed, NO_SLASH),
+            ListedRanges::AllOthers => meet(&complement(&listed), NO_SLASH),
         };
         Class::Ranges(Cow::Owned(left))
     }
@@ -91,7 +91,7 @@ impl Class {
 
 /// Whether a class lists its characters or the excluded ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum ListedRanges {
     /// The listed characters.
     These,
     /// All characters but the listed ones.

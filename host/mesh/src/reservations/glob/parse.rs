@@ -1,7 +1,7 @@
 //! Parses a pattern into its branches. Every error names its position.
 
 use super::automaton::{Branch, Step};
-use super::class::{Class, IN_COMPONENT, Taken};
+use super::class::{Class, IN_COMPONENT, ListedRanges};
 
 /// The longest text of a pattern, in bytes.
 pub const LONGEST_GLOB: usize = 512;
@@ -81,13 +81,13 @@ pub enum Flaw {
 
 /// Part of a pattern, with its position.
 #[derive(Clone, Debug)]
-enum Part {
+enum PatternPart {
     /// One character.
     One(Class),
     /// A `*`, and its position.
     Star(usize),
     /// `{…}`.
-    Choice(Vec<Vec<Part>>),
+    Choice(Vec<Vec<PatternPart>>),
 }
 
 pub(super) fn branches(text: &str) -> Result<Vec<Branch>, InvalidGlob> {
@@ -167,7 +167,7 @@ struct Reader {
 }
 
 /// A flaw and its position, counted from one.
-type Found = (usize, Flaw);
+type FlawAt = (usize, Flaw);
 
 impl Reader {
     fn next(&mut self) -> Option<char> {
@@ -177,29 +177,29 @@ impl Reader {
     }
 
     /// Parses to the end of the text; within braces, to the comma or brace that ends an alternative.
-    fn parts(&mut self, depth: Depth) -> Result<Vec<Part>, Found> {
+    fn parts(&mut self, depth: Depth) -> Result<Vec<PatternPart>, FlawAt> {
         let mut parts = Vec::new();
         while let Some(character) = self.next() {
             let at = self.at;
             match character {
                 '\0' => return Err((at, Flaw::Impossible)),
-                '*' => parts.push(Part::Star(at)),
-                '?' => parts.push(Part::One(IN_COMPONENT)),
-                '[' => parts.push(Part::One(self.class(at)?)),
+                '*' => parts.push(PatternPart::Star(at)),
+                '?' => parts.push(PatternPart::One(IN_COMPONENT)),
+                '[' => parts.push(PatternPart::One(self.class(at)?)),
                 '{' => parts.push(self.choice(at)?),
                 '}' | ',' if depth == Depth::InBraces => {
                     self.at -= 1;
                     return Ok(parts);
                 }
                 '}' => return Err((at, Flaw::StrayBrace)),
-                '\\' => parts.push(Part::One(Class::One(self.escaped(at)?))),
-                letter => parts.push(Part::One(Class::One(letter))),
+                '\\' => parts.push(PatternPart::One(Class::One(self.escaped(at)?))),
+                letter => parts.push(PatternPart::One(Class::One(letter))),
             }
         }
         Ok(parts)
     }
 
-    fn escaped(&mut self, at: usize) -> Result<char, Found> {
+    fn escaped(&mut self, at: usize) -> Result<char, FlawAt> {
         match self.next() {
             None => Err((at, Flaw::TrailingBackslash)),
             Some('\0') => Err((at + 1, Flaw::Impossible)),
@@ -208,12 +208,12 @@ impl Reader {
     }
 
     /// Parses the alternatives after the `{` at `opened`.
-    fn choice(&mut self, opened: usize) -> Result<Part, Found> {
+    fn choice(&mut self, opened: usize) -> Result<PatternPart, FlawAt> {
         let mut alternatives = Vec::new();
         loop {
             alternatives.push(self.parts(Depth::InBraces)?);
             match self.next() {
-                Some('}') => return Ok(Part::Choice(alternatives)),
+                Some('}') => return Ok(PatternPart::Choice(alternatives)),
                 Some(_) => {}
                 None => return Err((opened, Flaw::OpenBrace)),
             }
@@ -221,10 +221,10 @@ impl Reader {
     }
 
     /// Parses the characters after the `[` at `opened`.
-    fn class(&mut self, opened: usize) -> Result<Class, Found> {
-        let mut taken = Taken::These;
+    fn class(&mut self, opened: usize) -> Result<Class, FlawAt> {
+        let mut taken = ListedRanges::These;
         if matches!(self.characters.get(self.at), Some('!' | '^')) {
-            taken = Taken::AllOthers;
+            taken = ListedRanges::AllOthers;
             self.at += 1;
         }
         let mut ranges = Vec::new();
@@ -259,11 +259,11 @@ impl Reader {
 }
 
 /// Appends parts to each row. Every choice multiplies the rows.
-fn expand(parts: &[Part], rows: &mut Vec<Vec<Part>>) -> Result<(), Flaw> {
+fn expand(parts: &[PatternPart], rows: &mut Vec<Vec<PatternPart>>) -> Result<(), Flaw> {
     for part in parts {
         match part {
-            Part::One(_) | Part::Star(_) => rows.iter_mut().for_each(|row| row.push(part.clone())),
-            Part::Choice(alternatives) => {
+            PatternPart::One(_) | PatternPart::Star(_) => rows.iter_mut().for_each(|row| row.push(part.clone())),
+            PatternPart::Choice(alternatives) => {
                 let mut more = Vec::new();
                 for alternative in alternatives {
                     let mut chosen = rows.clone();
@@ -281,13 +281,13 @@ fn expand(parts: &[Part], rows: &mut Vec<Vec<Part>>) -> Result<(), Flaw> {
 }
 
 /// The branch of a row without braces. The error is the position of a `**` that is not alone between slashes.
-fn branch(row: Vec<Part>) -> Result<Branch, usize> {
-    let is_slash = |part: Option<&Part>| matches!(part, Some(Part::One(Class::One('/'))));
+fn branch(row: Vec<PatternPart>) -> Result<Branch, usize> {
+    let is_slash = |part: Option<&PatternPart>| matches!(part, Some(PatternPart::One(Class::One('/'))));
     let mut steps = Vec::with_capacity(row.len() + 1);
     let mut index = 0;
     while let Some(part) = row.get(index) {
         match part {
-            Part::Star(at) if matches!(row.get(index + 1), Some(Part::Star(_))) => {
+            PatternPart::Star(at) if matches!(row.get(index + 1), Some(PatternPart::Star(_))) => {
                 let begins = index == 0 || is_slash(row.get(index - 1));
                 match row.get(index + 2) {
                     None if begins => {
@@ -304,18 +304,18 @@ fn branch(row: Vec<Part>) -> Result<Branch, usize> {
                     _ => return Err(*at),
                 }
             }
-            Part::Star(_) => {
+            PatternPart::Star(_) => {
                 steps.push(Step::Run);
                 index += 1;
             }
-            Part::One(class) => {
+            PatternPart::One(class) => {
                 steps.push(Step::One(class.clone()));
                 index += 1;
                 if index == row.len() && is_slash(Some(part)) {
                     steps.push(Step::Rest);
                 }
             }
-            Part::Choice(_) => unreachable!("braces were expanded before"),
+            PatternPart::Choice(_) => unreachable!("braces were expanded before"),
         }
     }
     Ok(Branch::new(steps))

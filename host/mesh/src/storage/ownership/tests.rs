@@ -16,8 +16,8 @@ fn key(text: &str) -> Key {
     text.parse().expect("a key")
 }
 
-fn part(machine: &str, value: &Value) -> Part {
-    Part { machine: machine.to_owned(), bytes: value.to_string().into_bytes() }
+fn part(machine: &str, value: &Value) -> MachinePart {
+    MachinePart { machine: machine.to_owned(), bytes: value.to_string().into_bytes() }
 }
 
 const FIRST: &str = "01JD8Z3K5V0000000000000001";
@@ -28,7 +28,7 @@ type Reserved<'a> = (&'a str, &'a str, Option<(&'a str, bool)>);
 
 /// Checks the merged reservations of a repository: each is the owner and the agent that took it over.
 fn reserved(case: &str, parts: &[(&str, &[Reserved<'_>])], expected: &[&str]) {
-    let parts: Vec<Part> = parts
+    let parts: Vec<MachinePart> = parts
         .iter()
         .map(|(machine, reservations)| {
             let reservations: Vec<Value> = reservations
@@ -121,7 +121,7 @@ fn what_one_machine_says_in_no_words_of_ours_costs_nothing_of_what_others_say() 
 
 /// Checks the merged command: sender, recipient, name and status.
 fn commanded(case: &str, parts: &[(&str, &str, &str, &str, &str)], expected: Option<&str>) {
-    let parts: Vec<Part> = parts
+    let parts: Vec<MachinePart> = parts
         .iter()
         .map(|(machine, from, to, name, stage)| {
             let stage = match *stage {

@@ -2,7 +2,7 @@
 
 use mesh::ports::machine::Machine as _;
 
-use crate::answering::{Given, give};
+use crate::answering::{Answered, give};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
@@ -11,7 +11,7 @@ use crate::shapes::driven::AgreedShape;
 
 pub(in crate::commands) async fn answer(id: &str, words: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
-    let Given { ask, agreed } = give(id, words, context, &open).await?;
+    let Answered { ask, agreed } = give(id, words, context, &open).await?;
     context.printer.show(&AskShape::of(&ask, open.machine.now()))?;
     let mut exit = Exit::Success;
     for agreed in agreed? {

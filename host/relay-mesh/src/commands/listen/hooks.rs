@@ -6,7 +6,7 @@ use mesh::{HookOutcome, reasons};
 
 use super::listener::{Listener, Printed};
 use super::target::Target;
-use super::words::Said;
+use super::words::Output;
 use crate::errors::CommandError;
 
 impl Listener {
@@ -26,7 +26,7 @@ impl Listener {
             Ok(outcome) => outcome,
             Err(error) => {
                 let error = Some(reasons(&error));
-                return self.printer.line(&Said::Answer { call, output: None, mail: Vec::new(), error });
+                return self.printer.line(&Output::Answer { call, output: None, mail: Vec::new(), error });
             }
         };
         let mut mail: Vec<MessageId> = Vec::new();
@@ -43,6 +43,6 @@ impl Listener {
             self.pending.insert((id, Target::Session(session)), Printed::AnsweredInvitation);
         }
         let as_json = |text: String| serde_json::from_str(&text).unwrap_or(serde_json::Value::String(text));
-        self.printer.line(&Said::Answer { call, output: reply.stdout.map(as_json), mail, error: None })
+        self.printer.line(&Output::Answer { call, output: reply.stdout.map(as_json), mail, error: None })
     }
 }

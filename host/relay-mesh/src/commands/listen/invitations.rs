@@ -8,7 +8,7 @@ use mesh::{TakenInvitation, reasons};
 use super::Receipts;
 use super::listener::{Listener, Printed};
 use super::target::Target;
-use super::words::{News, Said};
+use super::words::{News, Output};
 use crate::errors::CommandError;
 use crate::shapes::rfc3339;
 
@@ -16,7 +16,7 @@ impl Listener {
     /// Prints an invitation that was taken for a watched session.
     pub(super) async fn invite(&mut self, target: Target, taken: &TakenInvitation) -> Result<(), CommandError> {
         let Target::Session(session) = &target else { return Ok(()) };
-        let said = Said::Invitation {
+        let said = Output::Invitation {
             session: &session.id,
             id: taken.id,
             from: &taken.from,

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Receipts;
 use super::target::{Arrival, Finding, Rest, Target, follow};
-use super::words::{Heard, News, Said};
+use super::words::{Input, News, Output};
 use crate::errors::CommandError;
 use crate::render::Printer;
 use crate::shapes::mail::MessageShape;
@@ -95,7 +95,7 @@ impl Listener {
                 }
             }
         };
-        let said = Said::Watching { session: target.session(), agent: agent.as_ref(), ticket: ticket.as_ref() };
+        let said = Output::Watching { session: target.session(), agent: agent.as_ref(), ticket: ticket.as_ref() };
         self.printer.line(&said)?;
         let (rest, rests) = watch::channel(None);
         let stop = CancellationToken::new();
@@ -123,7 +123,7 @@ impl Listener {
             Finding::Fault(words) => self.complain(&words),
             Finding::Agent(agent) => match &target {
                 Target::Agent(_) => Ok(()),
-                Target::Session(session) => self.printer.line(&Said::Bound { session: &session.id, agent: &agent }),
+                Target::Session(session) => self.printer.line(&Output::Bound { session: &session.id, agent: &agent }),
             },
             // The connector stopped watching the target while this message was on its way.
             Finding::Message(fetched, lease) if !self.followed.contains_key(&target) => {
@@ -138,7 +138,7 @@ impl Listener {
             Finding::Message(fetched, lease) => {
                 let id = fetched.message.id;
                 let text = mesh::envelope(std::slice::from_ref(&*fetched), usize::MAX).text;
-                let said = Said::Message {
+                let said = Output::Message {
                     session: target.session(),
                     agent: &lease.agent,
                     message: Box::new(MessageShape::from(&fetched.message)),
@@ -166,19 +166,19 @@ impl Listener {
     }
 
     /// Handles a line from standard input. A line that is wrong is reported and does not end `listen`.
-    pub(super) async fn hear(&mut self, heard: Heard) -> Result<(), CommandError> {
+    pub(super) async fn hear(&mut self, heard: Input) -> Result<(), CommandError> {
         match heard {
-            Heard::Watch(id) => match self.session(id) {
+            Input::Watch(id) => match self.session(id) {
                 Some(target) => self.watch(target).await,
                 None => self.complain("sessions can be watched only with `--harness`"),
             },
-            Heard::Unwatch(id) => {
+            Input::Unwatch(id) => {
                 if let Some(target) = self.session(id) {
                     self.unwatch(&target).await;
                 }
                 Ok(())
             }
-            Heard::Receipt { id, session, news, evidence } => {
+            Input::Receipt { id, session, news, evidence } => {
                 let outcome = match self.leased(id, session.as_deref()) {
                     Ok(key) => self.receipt(key, news, evidence).await,
                     Err(words) => match self.late(id, session, news, evidence).await {
@@ -189,15 +189,15 @@ impl Listener {
                 };
                 outcome.or_else(|error| self.complain(&error))
             }
-            Heard::Ended { .. } => self.complain("no command with that id is running here"),
-            Heard::Runs { session, .. } => Box::pin(self.hear(Heard::Watch(session))).await,
-            Heard::Hook { name, payload, call } => self.hook(name, payload, call).await,
+            Input::Ended { .. } => self.complain("no command with that id is running here"),
+            Input::Runs { session, .. } => Box::pin(self.hear(Input::Watch(session))).await,
+            Input::Hook { name, payload, call } => self.hook(name, payload, call).await,
         }
     }
 
     /// Prints an error that does not end `listen`.
     pub(super) fn complain(&self, words: &str) -> Result<(), CommandError> {
-        self.printer.line(&Said::Error { error: words })
+        self.printer.line(&Output::Error { error: words })
     }
 
     /// Stops every task and releases what was not confirmed. What was printed may have been shown.

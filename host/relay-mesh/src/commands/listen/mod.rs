@@ -23,14 +23,14 @@ use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::{CommandError, Explain, HARNESSES, NoAgent, StreamError};
 use crate::exit::Exit;
-use crate::line_reader::{Line, Lines};
+use crate::line_reader::{Lines, NextLine};
 use crate::shapes::commands::CommandShape;
 use crate::signals::Stop;
 use commands::Orders;
 use listener::Listener;
 use running::Runs;
 use target::Target;
-use words::{Ending, Heard, Said};
+use words::{Ending, Input, Output};
 
 /// The longest input line, in bytes. Only its evidence can be long.
 const LONGEST_LINE: usize = 256 * 1024;
@@ -156,10 +156,10 @@ impl CommandSpec for Args {
                 () = stop.asked() => break Ok(()),
                 _ = beat.tick() => listener.go_on().await,
                 line = lines.next() => match line {
-                    Ok(Line::End) => break Ok(()),
-                    Ok(Line::TooLong) => listener.complain("a line is longer than is taken; it was passed over")?,
-                    Ok(Line::Text(text)) => {
-                        let outcome = match text.parse::<Heard>() {
+                    Ok(NextLine::End) => break Ok(()),
+                    Ok(NextLine::TooLong) => listener.complain("a line is longer than is taken; it was passed over")?,
+                    Ok(NextLine::Text(text)) => {
+                        let outcome = match text.parse::<Input>() {
                             Ok(heard) => hear(heard, &mut listener, &mut orders, &mut runs).await,
                             Err(error) => listener.complain(&error.to_string()),
                         };
@@ -174,7 +174,7 @@ impl CommandSpec for Args {
                 },
                 asked = runs.next() => {
                     let taken = Box::new(CommandShape::of(&asked.command, open.machine.now()));
-                    if let Err(error) = listener.printer.line(&Said::Command { session: Some(&asked.session), taken }) {
+                    if let Err(error) = listener.printer.line(&Output::Command { session: Some(&asked.session), taken }) {
                         break Err(error);
                     }
                     runs.printed(asked);
@@ -195,14 +195,14 @@ impl CommandSpec for Args {
 
 /// Handles an input line: those about commands here, every other one in `Listener::hear`.
 async fn hear(
-    heard: Heard,
+    heard: Input,
     listener: &mut Listener,
     orders: &mut Option<Orders>,
     runs: &mut Runs,
 ) -> Result<(), CommandError> {
     match (heard, orders) {
-        (Heard::Ended { id, ended, result, evidence }, _) if runs.ended(id, ended, &result, evidence.clone()) => Ok(()),
-        (Heard::Ended { id, ended, result, .. }, Some(orders)) => {
+        (Input::Ended { id, ended, result, evidence }, _) if runs.ended(id, ended, &result, evidence.clone()) => Ok(()),
+        (Input::Ended { id, ended, result, .. }, Some(orders)) => {
             let ended = match ended {
                 Ending::Done => Ended::Done,
                 Ending::Failed => Ended::Failed,
@@ -210,13 +210,13 @@ async fn hear(
             };
             orders.ended(id, ended, &result).await.or_else(|error| listener.complain(&error))
         }
-        (Heard::Runs { session, commands }, _) => {
-            listener.hear(Heard::Watch(session.clone())).await?;
+        (Input::Runs { session, commands }, _) => {
+            listener.hear(Input::Watch(session.clone())).await?;
             runs.notified(session, commands).or_else(|words| listener.complain(words))
         }
-        (Heard::Unwatch(session), _) => {
+        (Input::Unwatch(session), _) => {
             runs.forget(&session);
-            listener.hear(Heard::Unwatch(session)).await
+            listener.hear(Input::Unwatch(session)).await
         }
         (heard, _) => listener.hear(heard).await,
     }
@@ -242,7 +242,7 @@ async fn print(
         (Ok(command), Some(orders)) => {
             listener
                 .printer
-                .line(&Said::Command { session: None, taken: Box::new(CommandShape::of(&command, now)) })?;
+                .line(&Output::Command { session: None, taken: Box::new(CommandShape::of(&command, now)) })?;
             orders.printed(command.id).await;
             Ok(())
         }

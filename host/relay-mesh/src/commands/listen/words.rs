@@ -13,7 +13,7 @@ use crate::shapes::mail::MessageShape;
 /// A line out.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
-pub(super) enum Said<'a> {
+pub(super) enum Output<'a> {
     /// Mail for this target is watched from now on.
     Watching {
         /// The session, if the target is one.
@@ -82,7 +82,7 @@ pub(super) enum Said<'a> {
 
 /// A line in.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum Input {
     /// Watch one more session.
     Watch(String),
     /// Watch a session no longer.
@@ -163,10 +163,10 @@ pub(super) enum Misheard {
     Nothing,
 }
 
-impl FromStr for Heard {
+impl FromStr for Input {
     type Err = Misheard;
 
-    fn from_str(line: &str) -> Result<Heard, Misheard> {
+    fn from_str(line: &str) -> Result<Input, Misheard> {
         let fields: Fields = serde_json::from_str(line)?;
         match fields {
             Fields {
@@ -179,13 +179,13 @@ impl FromStr for Heard {
                 result,
                 evidence,
                 ..
-            } => Ok(Heard::Ended { id, ended, result, evidence }),
+            } => Ok(Input::Ended { id, ended, result, evidence }),
             Fields { command: Some(_), .. } => Err(Misheard::Nothing),
             Fields { watch: Some(session), unwatch: None, hook: None, id: None, commands: Some(commands), .. } => {
-                Ok(Heard::Runs { session, commands })
+                Ok(Input::Runs { session, commands })
             }
-            Fields { watch: Some(session), unwatch: None, hook: None, id: None, .. } => Ok(Heard::Watch(session)),
-            Fields { watch: None, unwatch: Some(session), hook: None, id: None, .. } => Ok(Heard::Unwatch(session)),
+            Fields { watch: Some(session), unwatch: None, hook: None, id: None, .. } => Ok(Input::Watch(session)),
+            Fields { watch: None, unwatch: Some(session), hook: None, id: None, .. } => Ok(Input::Unwatch(session)),
             Fields {
                 watch: None,
                 unwatch: None,
@@ -195,9 +195,9 @@ impl FromStr for Heard {
                 session,
                 evidence,
                 ..
-            } => Ok(Heard::Receipt { id, session, news, evidence }),
+            } => Ok(Input::Receipt { id, session, news, evidence }),
             Fields { watch: None, unwatch: None, hook: Some(name), id: None, payload, call, .. } => {
-                Ok(Heard::Hook { name, payload, call })
+                Ok(Input::Hook { name, payload, call })
             }
             Fields { .. } => Err(Misheard::Nothing),
         }
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: &str) {
-        let outcome = match line.parse::<Heard>() {
+        let outcome = match line.parse::<Input>() {
             Ok(heard) => format!("{heard:?}"),
             Err(error) => error.to_string(),
         };

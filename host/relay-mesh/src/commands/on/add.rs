@@ -88,7 +88,7 @@ pub(super) async fn add(add: Add, context: &Context) -> Result<Exit, CommandErro
         && !ChannelName::is_meant(to)
         && open.mesh.resolve(to, None).await.is_err()
     {
-        context.printer.say(&format!("no agent named `{to}` has joined yet"));
+        context.printer.say(&format!("{} yet", mesh::names::no_such_agent(to)));
     }
     context.printer.say(&format!(
         "kept in {}; `relay-mesh on test {}` tries it, `relay-mesh on remove {}` removes it",

@@ -17,7 +17,7 @@ use crate::setup::agreement::is_yes;
 // The consent that the user gave on the command line. No doc comment: clap would make it the help of a command
 // that has none of its own.
 #[derive(clap::Args, Debug)]
-pub(super) struct Said {
+pub(super) struct ConsentArgs {
     /// Grant this, by the name that is shown beside it; may be given several times
     #[arg(long = "grant", value_name = "GRANT", value_delimiter = ',')]
     grants: Vec<String>,
@@ -32,7 +32,7 @@ pub(super) struct Question {
     /// The adapter's name.
     pub(super) adapter: String,
     /// The requests that the user has not decided on before: name, and what it allows.
-    pub(super) asks: Vec<(String, String)>,
+    pub(super) requests: Vec<(String, String)>,
     /// Names of built-in adapters that it wants to use, each with its owner, unless the user has agreed before.
     pub(super) claims: Vec<(String, &'static str)>,
 }
@@ -82,8 +82,8 @@ pub(super) enum Refusal {
 }
 
 /// Decides what to grant, to ask or to refuse.
-pub(super) fn decide(question: &Question, said: &Said, audience: Audience) -> Decision {
-    let known = |grant: &&String| question.asks.iter().any(|(asked, _)| asked == *grant);
+pub(super) fn decide(question: &Question, said: &ConsentArgs, audience: Audience) -> Decision {
+    let known = |grant: &&String| question.requests.iter().any(|(asked, _)| asked == *grant);
     let is_claim = |grant: &&String| grant.as_str() == REPLACES_BUILT_IN && !question.claims.is_empty();
     let is_state = |grant: &&String| grant.as_str() == grants::STATE;
     if let Some(stray) = said.grants.iter().find(|grant| !known(grant) && !is_claim(grant) && !is_state(grant)) {
@@ -97,7 +97,7 @@ pub(super) fn decide(question: &Question, said: &Said, audience: Audience) -> De
         (true, Audience::Terminal | Audience::Nobody, Some((name, owner)))
         | (false, Audience::Nobody, Some((name, owner))) => Decision::Refuse(Refusal::Replaces(name.clone(), owner)),
         (true, Audience::Terminal | Audience::Nobody, None) => {
-            if said.grants.is_empty() && !question.asks.is_empty() {
+            if said.grants.is_empty() && !question.requests.is_empty() {
                 Decision::Refuse(Refusal::Unnamed)
             } else {
                 Decision::Give(Consent { grants: named, replaces_built_in })
@@ -105,7 +105,7 @@ pub(super) fn decide(question: &Question, said: &Said, audience: Audience) -> De
         }
         (false, Audience::Nobody, None) => Decision::Refuse(Refusal::Unasked),
         (false, Audience::Terminal, _) => {
-            let all = || question.asks.iter().map(|(name, _)| name.clone()).collect();
+            let all = || question.requests.iter().map(|(name, _)| name.clone()).collect();
             let grants = if said.grants.is_empty() { all() } else { named };
             Decision::Ask(Consent { grants, replaces_built_in: !question.claims.is_empty() })
         }
@@ -113,12 +113,16 @@ pub(super) fn decide(question: &Question, said: &Said, audience: Audience) -> De
 }
 
 /// Carries the decision out. Returns the consent, or none if the user said no.
-pub(super) fn agree(context: &Context, question: &Question, said: &Said) -> Result<Option<Consent>, CommandError> {
+pub(super) fn agree(
+    context: &Context,
+    question: &Question,
+    said: &ConsentArgs,
+) -> Result<Option<Consent>, CommandError> {
     match decide(question, said, Audience::of(context)) {
         Decision::Give(consent) => Ok(Some(consent)),
         Decision::Ask(consent) => {
             let count = consent.grants.len() + usize::from(consent.replaces_built_in);
-            let what = match (count, question.asks.len() + question.claims.len().min(1)) {
+            let what = match (count, question.requests.len() + question.claims.len().min(1)) {
                 (0, _) => "nothing".to_owned(),
                 (given, asked) if given == asked => "all of this".to_owned(),
                 (given, asked) => format!("{given} of these {asked}"),
@@ -159,7 +163,7 @@ fn agreed(answer: &str, consent: Consent, question: &Question) -> Result<Option<
 
 fn refused(question: &Question, refusal: &Refusal) -> CommandError {
     let name = &question.adapter;
-    let mut flags: Vec<String> = question.asks.iter().map(|(grant, _)| format!("--grant {grant}")).collect();
+    let mut flags: Vec<String> = question.requests.iter().map(|(grant, _)| format!("--grant {grant}")).collect();
     if !question.claims.is_empty() {
         flags.push(format!("--grant {REPLACES_BUILT_IN}"));
     }
@@ -172,9 +176,9 @@ fn refused(question: &Question, refusal: &Refusal) -> CommandError {
     match refusal {
         Refusal::NotAsked(grant) => CommandError::usage(
             &format!("the adapter `{name}` does not ask for `{grant}`"),
-            &match question.asks.as_slice() {
+            &match question.requests.as_slice() {
                 [] => "it asks for nothing; leave out `--grant`".to_owned(),
-                asks => format!("it asks for {}", listed(asks)),
+                requests => format!("it asks for {}", listed(requests)),
             },
         ),
         Refusal::Unnamed => CommandError::usage(
@@ -198,8 +202,8 @@ fn refused(question: &Question, refusal: &Refusal) -> CommandError {
     }
 }
 
-fn listed(asks: &[(String, String)]) -> String {
-    asks.iter().map(|(grant, _)| format!("`{}`", printable_line(grant))).collect::<Vec<_>>().join(", ")
+fn listed(requests: &[(String, String)]) -> String {
+    requests.iter().map(|(grant, _)| format!("`{}`", printable_line(grant))).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -207,14 +211,14 @@ mod tests {
     use super::*;
 
     /// `claims` are names of built-in adapters with their owners; `expected` is the decision.
-    fn check(flags: &str, audience: Audience, claims: &[(&str, &'static str)], asks: &[&str], expected: &str) {
-        let mut said = Said { grants: Vec::new(), yes: false };
+    fn check(flags: &str, audience: Audience, claims: &[(&str, &'static str)], requests: &[&str], expected: &str) {
+        let mut said = ConsentArgs { grants: Vec::new(), yes: false };
         for word in flags.split_whitespace() {
             if word == "--yes" { said.yes = true } else { said.grants.push(word.to_owned()) }
         }
         let question = Question {
             adapter: "toy".to_owned(),
-            asks: asks.iter().map(|name| ((*name).to_owned(), "something".to_owned())).collect(),
+            requests: requests.iter().map(|name| ((*name).to_owned(), "something".to_owned())).collect(),
             claims: claims.iter().map(|(name, owner)| ((*name).to_owned(), *owner)).collect(),
         };
         let words = |verb: &str, consent: Consent| {
@@ -236,18 +240,18 @@ mod tests {
     #[test]
     fn nothing_is_given_that_nobody_named_or_agreed_to() {
         use Audience::{Nobody, Terminal};
-        let asks = ["roots.config", "notices"];
-        check("", Terminal, &[], &asks, "ask for \"notices roots.config\"");
-        check("notices", Terminal, &[], &asks, "ask for \"notices\"");
-        check("", Nobody, &[], &asks, "Unasked");
-        check("notices", Nobody, &[], &asks, "Unasked");
-        check("--yes", Nobody, &[], &asks, "Unnamed");
-        check("--yes", Terminal, &[], &asks, "Unnamed");
-        check("--yes notices", Nobody, &[], &asks, "give \"notices\"");
-        check("--yes notices roots.config", Terminal, &[], &asks, "give \"notices roots.config\"");
-        check("--yes state", Nobody, &[], &asks, "give \"\"");
-        check("--yes roots.other", Nobody, &[], &asks, "NotAsked(\"roots.other\")");
-        check("--yes replaces-built-in", Nobody, &[], &asks, "NotAsked(\"replaces-built-in\")");
+        let requests = ["roots.config", "notices"];
+        check("", Terminal, &[], &requests, "ask for \"notices roots.config\"");
+        check("notices", Terminal, &[], &requests, "ask for \"notices\"");
+        check("", Nobody, &[], &requests, "Unasked");
+        check("notices", Nobody, &[], &requests, "Unasked");
+        check("--yes", Nobody, &[], &requests, "Unnamed");
+        check("--yes", Terminal, &[], &requests, "Unnamed");
+        check("--yes notices", Nobody, &[], &requests, "give \"notices\"");
+        check("--yes notices roots.config", Terminal, &[], &requests, "give \"notices roots.config\"");
+        check("--yes state", Nobody, &[], &requests, "give \"\"");
+        check("--yes roots.other", Nobody, &[], &requests, "NotAsked(\"roots.other\")");
+        check("--yes replaces-built-in", Nobody, &[], &requests, "NotAsked(\"replaces-built-in\")");
         check("--yes", Nobody, &[], &[], "give \"\"");
         check("", Nobody, &[], &[], "Unasked");
     }
@@ -256,7 +260,7 @@ mod tests {
     fn a_user_can_agree_to_a_part() {
         let question = |claims: &[(&str, &'static str)]| Question {
             adapter: "toy".to_owned(),
-            asks: ["notices", "roots.config"].map(|name| (name.to_owned(), "something".to_owned())).to_vec(),
+            requests: ["notices", "roots.config"].map(|name| (name.to_owned(), "something".to_owned())).to_vec(),
             claims: claims.iter().map(|(name, owner)| ((*name).to_owned(), *owner)).collect(),
         };
         let check = |answer: &str, claims: &[(&str, &'static str)], expected: &str| {

@@ -45,10 +45,10 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     permission::only_the_user(context, &open, "consent").await?;
     let grantee = grantee(&open, &args.name)?;
     let claims = open.adapters.built_in_claims(&grantee.manifest);
-    let asks: Vec<String> = grantee.manifest.asks.words().into_iter().map(|(name, _)| name).collect();
-    let is_asked = |grant: &String| asks.contains(grant) || (grant == REPLACES_BUILT_IN && !claims.is_empty());
+    let requests: Vec<String> = grantee.manifest.requests.words().into_iter().map(|(name, _)| name).collect();
+    let is_asked = |grant: &String| requests.contains(grant) || (grant == REPLACES_BUILT_IN && !claims.is_empty());
     if let Some(stray) = args.grants.iter().find(|grant| !is_asked(grant)) {
-        return Err(not_asked(&args.name, stray, &asks));
+        return Err(not_asked(&args.name, stray, &requests));
     }
     let consent = change(&open, &grantee, |consent| {
         for grant in &args.grants {
@@ -103,7 +103,7 @@ fn show(context: &Context, grantee: &Grantee, consent: &Consent) -> Result<Exit,
     context.printer.show(&Granted {
         adapter: manifest.name.clone(),
         digest: grantee.digest.to_string(),
-        grants: grant_lines(&manifest.name, &manifest.asks, consent),
+        grants: grant_lines(&manifest.name, &manifest.requests, consent),
     })?;
     Ok(Exit::Success)
 }
@@ -124,13 +124,13 @@ fn grantee(open: &Open, name: &str) -> Result<Grantee, CommandError> {
     })
 }
 
-fn not_asked(name: &str, grant: &str, asks: &[String]) -> CommandError {
-    let asks: Vec<&str> = asks.iter().map(String::as_str).filter(|asked| *asked != STATE).collect();
+fn not_asked(name: &str, grant: &str, requests: &[String]) -> CommandError {
+    let requests: Vec<&str> = requests.iter().map(String::as_str).filter(|asked| *asked != STATE).collect();
     CommandError::usage(
         &format!("the adapter `{name}` does not ask for `{grant}`"),
-        &match asks.as_slice() {
+        &match requests.as_slice() {
             [] => "it asks for nothing but `state`".to_owned(),
-            asks => format!("it asks for {}, and `state`", asks.join(", ")),
+            requests => format!("it asks for {}, and `state`", requests.join(", ")),
         },
     )
 }

@@ -88,7 +88,7 @@ async fn portrait(
     let installed = record.as_ref().and_then(|record| record.installed.as_ref());
     let grants = match &examined.source {
         Kept::BuiltIn => state.iter().flat_map(|state| &state.grants).map(GrantLine::of).collect(),
-        Kept::Installed(_) | Kept::Plugin(_) => grant_lines(name, &manifest.asks, consent),
+        Kept::Installed(_) | Kept::Plugin(_) => grant_lines(name, &manifest.requests, consent),
     };
     Ok(Portrait {
         name: name.to_owned(),
@@ -101,7 +101,7 @@ async fn portrait(
             Kept::Plugin(path) => path.display().to_string(),
         },
         installed: installed.map(|installed| InstalledLine {
-            state: super::stand::word(installed.standing),
+            state: super::enable::word(installed.standing),
             at: rfc3339(installed.at),
             from: installed.from.clone(),
         }),

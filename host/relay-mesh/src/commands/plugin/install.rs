@@ -6,7 +6,7 @@ use adapters::installed::{Enablement, FoundVersion, Install};
 use adapters::{Consent, Grants, InstalledAdapters, InstalledError, Package, grants};
 use mesh::ports::machine::Machine as _;
 
-use super::asking::{Question, Said, agree};
+use super::asking::{ConsentArgs, Question, agree};
 use super::shapes::Placed;
 use super::source::{Network, Source};
 use super::trust::Unsigned;
@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// A file or folder, `https://…`, `github:OWNER/REPO[/FILE][@TAG]`, or `oci://REGISTRY/NAME[:TAG][@sha256:…]`
     source: String,
     #[command(flatten)]
-    said: Said,
+    said: ConsentArgs,
     #[command(flatten)]
     unsigned: Unsigned,
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let publisher = trust::judge(all, &package, installed, &args.unsigned, None)?;
     let question = Question {
         adapter: name.to_owned(),
-        asks: asked(&package),
+        requests: asked(&package),
         claims: open.adapters.built_in_claims(&package.manifest),
     };
     if context.printer.format() == Format::Text {
@@ -111,7 +111,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
 
 /// The requests of a package that the user decides on: all but `state`.
 pub(super) fn asked(package: &Package) -> Vec<(String, String)> {
-    package.manifest.asks.words().into_iter().filter(|(name, _)| name != grants::STATE).collect()
+    package.manifest.requests.words().into_iter().filter(|(name, _)| name != grants::STATE).collect()
 }
 
 /// Adds `state`: every installed adapter may keep small notes of its own.
@@ -153,14 +153,14 @@ pub(super) fn placed(package: &Package, outcome: &'static str, before: Option<St
         before,
         digest: package.digest.to_string(),
         publishers: package.signed().keys().to_vec(),
-        grants: grant_lines(&manifest.name, &manifest.asks, consent),
+        grants: grant_lines(&manifest.name, &manifest.requests, consent),
     }
 }
 
 /// An adapter's requests, and whether each is granted.
-pub(super) fn grant_lines(name: &str, asks: &adapters::manifest::Asks, consent: &Consent) -> Vec<GrantLine> {
-    let given = grants::Given::ByUser(consent.grants.clone());
-    Grants::new(name, asks.clone(), given).list().iter().map(GrantLine::of).collect()
+pub(super) fn grant_lines(name: &str, requests: &adapters::manifest::Requests, consent: &Consent) -> Vec<GrantLine> {
+    let given = grants::Granted::ByUser(consent.grants.clone());
+    Grants::new(name, requests.clone(), given).list().iter().map(GrantLine::of).collect()
 }
 
 /// The installed adapters, which this program always has.

@@ -1,6 +1,7 @@
 //! `relay-mesh plugin`: manage the adapters, one file for each subcommand.
 
 mod asking;
+mod enable;
 mod grant;
 mod inspect;
 mod install;
@@ -16,7 +17,6 @@ mod search;
 mod shapes;
 mod sign;
 mod source;
-mod stand;
 mod templates;
 mod test;
 mod trust;
@@ -58,9 +58,9 @@ enum Verb {
     /// Take back something that an adapter was given
     Revoke(grant::RevokeArgs),
     /// Use an installed adapter again
-    Enable(stand::Args),
+    Enable(enable::Args),
     /// Leave an adapter installed and use it no longer
-    Disable(stand::DisableArgs),
+    Disable(enable::DisableArgs),
     /// Remove an adapter, with its consents and its notes
     Remove(remove::Args),
     /// Prove that installed adapters are what was installed, and can be loaded
@@ -88,8 +88,8 @@ impl CommandSpec for Args {
             Verb::Inspect(args) => inspect::run(args, context).await,
             Verb::Grant(args) => grant::run(args, context).await,
             Verb::Revoke(args) => grant::revoke(args, context),
-            Verb::Enable(args) => stand::enable(args, context).await,
-            Verb::Disable(args) => stand::disable(args, context),
+            Verb::Enable(args) => enable::enable(args, context).await,
+            Verb::Disable(args) => enable::disable(args, context),
             Verb::Remove(args) => remove::run(args, context).await,
             Verb::Verify(args) => verify::run(args, context).await,
             Verb::Test(args) => test::run(args, context).await,

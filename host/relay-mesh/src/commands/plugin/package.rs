@@ -97,16 +97,16 @@ pub(super) fn words(
     if !matched.environment.is_empty() {
         lines.push(format!("it is asked about processes with the variable {}", quoted(&matched.environment)));
     }
-    if question.asks.is_empty() && question.claims.is_empty() {
+    if question.requests.is_empty() && question.claims.is_empty() {
         lines.push("it asks for nothing".to_owned());
     } else {
         lines.push(heading.to_owned());
     }
     let replaces = adapters::grants::REPLACES_BUILT_IN;
     let claimed = question.claims.iter().map(|_| replaces);
-    let names = question.asks.iter().map(|(name, _)| name.as_str()).chain(claimed);
+    let names = question.requests.iter().map(|(name, _)| name.as_str()).chain(claimed);
     let width = names.map(|name| name.chars().count()).max().unwrap_or_default();
-    for (name, allows) in &question.asks {
+    for (name, allows) in &question.requests {
         lines.push(format!("  {name:<width$}  {allows}"));
         lines.extend(now(open, manifest, name).map(|place| format!("  {:<width$}  now {place}", "")));
     }
@@ -120,7 +120,7 @@ pub(super) fn words(
          One call may take {} ms of a processor and {} MB of memory.",
         manifest.limits.guest_ms, manifest.limits.memory_mb
     ));
-    if !manifest.asks.programs.is_empty() || !manifest.asks.runs.is_empty() {
+    if !manifest.requests.programs.is_empty() || !manifest.requests.runs.is_empty() {
         lines.push("A program that it runs is in no sandbox: it can do what you can.".to_owned());
     }
     lines.iter().map(|line| printable_line(line)).collect::<Vec<_>>().join("\n")
@@ -129,8 +129,8 @@ pub(super) fn words(
 /// Where a root or a socket leads now, if its path has variables or links in it: `${HOME:-~/.toad}` is the whole home.
 fn now(open: &Open, manifest: &Manifest, grant: &str) -> Option<String> {
     let path = match grant.split_once('.')? {
-        ("roots", name) => manifest.asks.roots.get(name)?.path.clone(),
-        ("endpoints", name) => manifest.asks.endpoints.get(name)?.address.to_string(),
+        ("roots", name) => manifest.requests.roots.get(name)?.path.clone(),
+        ("endpoints", name) => manifest.requests.endpoints.get(name)?.address.to_string(),
         _ => return None,
     };
     open.adapters.leads_now(&path).map(|place| place.display().to_string())

@@ -7,7 +7,7 @@ use super::shapes::Removed;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::setup::carry::shown_path;
+use crate::setup::apply::shown_path;
 use crate::setup::installed::scope_name;
 
 /// Remove an adapter, with its consents, its notes and its sessions

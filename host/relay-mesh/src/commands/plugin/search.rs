@@ -68,14 +68,14 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         IndexAt::Url(url) => {
             let client = args.network.client(context)?;
             let answer = client.send(Request::new(hyper::Method::GET, url.clone(), LARGEST)).await;
-            answer.and_then(::fetch::Answer::good).map_err(SourceError::from)?.body.to_vec()
+            answer.and_then(::fetch::Response::good).map_err(SourceError::from)?.body.to_vec()
         }
     };
     let listed: Index =
         serde_json::from_slice(&bytes).map_err(|error| CommandError::caused_by(&what, hint, Exit::Failure, error))?;
     let words: Vec<String> = args.words.iter().map(|word| word.to_lowercase()).collect();
     let adapters = listed.adapters.into_iter().filter(|one| one.holds(&words)).collect();
-    context.printer.show(&Found { adapters })?;
+    context.printer.show(&SearchOutput { adapters })?;
     Ok(Exit::Success)
 }
 
@@ -88,11 +88,11 @@ impl Listed {
 
 /// What `search` prints.
 #[derive(Debug, Serialize)]
-struct Found {
+struct SearchOutput {
     adapters: Vec<Listed>,
 }
 
-impl Show for Found {
+impl Show for SearchOutput {
     fn text(&self) -> String {
         if self.adapters.is_empty() {
             return "No adapter in the list is like this.".to_owned();

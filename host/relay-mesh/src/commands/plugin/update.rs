@@ -5,7 +5,7 @@ use ::fetch::oci::Reference;
 use adapters::installed::FoundVersion;
 use adapters::{Consent, Package, PublisherKey};
 
-use super::asking::{Question, Said, agree};
+use super::asking::{ConsentArgs, Question, agree};
 use super::install::{asked, installed_adapters, installed_error, placed, put, tell_what_is_missing, with_state};
 use super::order::{self, VersionChange};
 use super::source::{Network, Source};
@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// As for `install` [default: where the installed version came from]
     source: Option<String>,
     #[command(flatten)]
-    said: Said,
+    said: ConsentArgs,
     #[command(flatten)]
     unsigned: Unsigned,
     /// Trust this key of its publisher in the place of the old one
@@ -100,7 +100,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         ))?;
     }
     permission::only_the_user(context, &open, "consent").await?;
-    let consent = if carried.question.asks.is_empty() && carried.question.claims.is_empty() {
+    let consent = if carried.question.requests.is_empty() && carried.question.claims.is_empty() {
         // There is no new request, so the user is not asked.
         carried.kept
     } else {
@@ -151,9 +151,9 @@ struct CarriedConsent {
 fn carry(adapters: &adapters::Adapters, name: &str, given: &Consent, package: &Package) -> CarriedConsent {
     // If the installed version can no longer be read, its requests are unknown.
     let old = adapters.installed_manifest(name);
-    let all = old.as_ref().map(|old| old.asks.words().into_iter().map(|(grant, _)| grant).collect());
+    let all = old.as_ref().map(|old| old.requests.words().into_iter().map(|(grant, _)| grant).collect());
     let settled = match (&old, &all) {
-        (Some(old), Some(all)) => old.asks.kept(all, &package.manifest.asks),
+        (Some(old), Some(all)) => old.requests.kept(all, &package.manifest.requests),
         (Some(_) | None, _) => std::collections::BTreeSet::new(),
     };
     let claims = adapters.built_in_claims(&package.manifest);
@@ -163,7 +163,7 @@ fn carry(adapters: &adapters::Adapters, name: &str, given: &Consent, package: &P
         kept: Consent { grants: given.grants.intersection(&settled).cloned().collect(), replaces_built_in },
         question: Question {
             adapter: name.to_owned(),
-            asks: asked(package).into_iter().filter(|(grant, _)| !settled.contains(grant)).collect(),
+            requests: asked(package).into_iter().filter(|(grant, _)| !settled.contains(grant)).collect(),
             claims: if replaces_built_in { Vec::new() } else { claims },
         },
     }

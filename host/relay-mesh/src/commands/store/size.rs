@@ -24,13 +24,13 @@ pub(super) struct Args {}
 pub(super) async fn run(_: Args, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let dir = &context.settings.dir.value;
-    let mut kinds: BTreeMap<Kind, Amount> = BTreeMap::new();
+    let mut kinds: BTreeMap<FileKind, Amount> = BTreeMap::new();
     for entry in entries(dir) {
         of_file(dir, &entry.path(), &mut kinds);
     }
     let cache = compose::cache(context);
     if !cache.starts_with(dir) {
-        all_in(&cache, Kind::Compiled, &mut kinds);
+        all_in(&cache, FileKind::Compiled, &mut kinds);
     }
     let mut sizes: Vec<SizeShape> =
         kinds.into_iter().map(|(kind, amount)| SizeShape::of(kind.as_str(), amount)).collect();
@@ -47,7 +47,7 @@ pub(super) async fn run(_: Args, context: &Context) -> Result<Exit, CommandError
 
 /// What a file is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum FileKind {
     Messages,
     Receipts,
     Sent,
@@ -61,43 +61,43 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl FileKind {
     fn as_str(self) -> &'static str {
         match self {
-            Kind::Messages => "messages",
-            Kind::Receipts => "receipts",
-            Kind::Sent => "sent",
-            Kind::Events => "event log",
-            Kind::Sessions => "sessions",
-            Kind::WakeFiles => "wake files",
-            Kind::Indexes => "indexes",
-            Kind::Adapters => "adapters",
-            Kind::Compiled => "compiled adapters",
-            Kind::ServerLogs => "server logs",
-            Kind::Other => "other",
+            FileKind::Messages => "messages",
+            FileKind::Receipts => "receipts",
+            FileKind::Sent => "sent",
+            FileKind::Events => "event log",
+            FileKind::Sessions => "sessions",
+            FileKind::WakeFiles => "wake files",
+            FileKind::Indexes => "indexes",
+            FileKind::Adapters => "adapters",
+            FileKind::Compiled => "compiled adapters",
+            FileKind::ServerLogs => "server logs",
+            FileKind::Other => "other",
         }
     }
 
     /// The kind of a file, by its path in the data folder.
-    fn of(path: &Path) -> Kind {
+    fn of(path: &Path) -> FileKind {
         let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
         let name = parts.last().map(String::as_str).unwrap_or_default();
         if name.starts_with('.') && name.contains(".index.") {
-            return Kind::Indexes;
+            return FileKind::Indexes;
         }
         let is_log = |leaf: &str| name.strip_prefix(leaf).is_some_and(|rest| rest.starts_with(".jsonl"));
         match parts.first().map(String::as_str).unwrap_or_default() {
-            "agents" if is_log("inbox") => Kind::Messages,
-            "agents" if is_log("receipts") => Kind::Receipts,
-            "agents" if is_log("sent") => Kind::Sent,
-            "sessions" | "ended" => Kind::Sessions,
-            "wakes" => Kind::WakeFiles,
-            "plugins" | "adapters" | "installs" | "rates" | "programs" | "recording" => Kind::Adapters,
-            "cache" => Kind::Compiled,
-            _ if is_log("global") => Kind::Events,
-            _ if path.extension().is_some_and(|ending| ending == "log") => Kind::ServerLogs,
-            _ if name.starts_with("server.log.") || name.starts_with("drive.log.") => Kind::ServerLogs,
-            _ => Kind::Other,
+            "agents" if is_log("inbox") => FileKind::Messages,
+            "agents" if is_log("receipts") => FileKind::Receipts,
+            "agents" if is_log("sent") => FileKind::Sent,
+            "sessions" | "ended" => FileKind::Sessions,
+            "wakes" => FileKind::WakeFiles,
+            "plugins" | "adapters" | "installs" | "rates" | "programs" | "recording" => FileKind::Adapters,
+            "cache" => FileKind::Compiled,
+            _ if is_log("global") => FileKind::Events,
+            _ if path.extension().is_some_and(|ending| ending == "log") => FileKind::ServerLogs,
+            _ if name.starts_with("server.log.") || name.starts_with("drive.log.") => FileKind::ServerLogs,
+            _ => FileKind::Other,
         }
     }
 }
@@ -106,7 +106,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> + use<> {
     fs::read_dir(folder).into_iter().flatten().flatten()
 }
 
-fn of_file(dir: &Path, path: &Path, kinds: &mut BTreeMap<Kind, Amount>) {
+fn of_file(dir: &Path, path: &Path, kinds: &mut BTreeMap<FileKind, Amount>) {
     // What a link leads to is not in this folder.
     let Ok(found) = fs::symlink_metadata(path) else { return };
     if found.is_dir() {
@@ -114,12 +114,12 @@ fn of_file(dir: &Path, path: &Path, kinds: &mut BTreeMap<Kind, Amount>) {
             of_file(dir, &entry.path(), kinds);
         }
     } else {
-        let kind = Kind::of(path.strip_prefix(dir).unwrap_or(path));
+        let kind = FileKind::of(path.strip_prefix(dir).unwrap_or(path));
         kinds.entry(kind).or_default().add(found.len());
     }
 }
 
-fn all_in(folder: &Path, kind: Kind, kinds: &mut BTreeMap<Kind, Amount>) {
+fn all_in(folder: &Path, kind: FileKind, kinds: &mut BTreeMap<FileKind, Amount>) {
     for entry in entries(folder) {
         if let Ok(found) = entry.metadata().map(|found| (found.is_file(), found.len()))
             && found.0
@@ -136,23 +136,23 @@ mod tests {
     #[test]
     fn every_file_of_a_data_folder_has_a_kind() {
         for (path, kind) in [
-            ("agents/bob/inbox.jsonl", Kind::Messages),
-            ("agents/bob/inbox.jsonl.3", Kind::Messages),
-            ("agents/bob/.inbox.index.3", Kind::Indexes),
-            ("agents/bob/.inbox.lock", Kind::Other),
-            ("agents/bob/receipts.jsonl", Kind::Receipts),
-            ("agents/bob/sent.jsonl.0", Kind::Sent),
-            ("agents/bob/meta.json", Kind::Other),
-            ("global.jsonl.7", Kind::Events),
-            (".global.index.7", Kind::Indexes),
-            ("sessions/claude/1.json", Kind::Sessions),
-            ("wakes/claude/1.jsonl", Kind::WakeFiles),
-            ("plugins/it/it.wasm", Kind::Adapters),
-            ("cache/1.cwasm", Kind::Compiled),
-            ("server.log", Kind::ServerLogs),
-            ("machine", Kind::Other),
+            ("agents/bob/inbox.jsonl", FileKind::Messages),
+            ("agents/bob/inbox.jsonl.3", FileKind::Messages),
+            ("agents/bob/.inbox.index.3", FileKind::Indexes),
+            ("agents/bob/.inbox.lock", FileKind::Other),
+            ("agents/bob/receipts.jsonl", FileKind::Receipts),
+            ("agents/bob/sent.jsonl.0", FileKind::Sent),
+            ("agents/bob/meta.json", FileKind::Other),
+            ("global.jsonl.7", FileKind::Events),
+            (".global.index.7", FileKind::Indexes),
+            ("sessions/claude/1.json", FileKind::Sessions),
+            ("wakes/claude/1.jsonl", FileKind::WakeFiles),
+            ("plugins/it/it.wasm", FileKind::Adapters),
+            ("cache/1.cwasm", FileKind::Compiled),
+            ("server.log", FileKind::ServerLogs),
+            ("machine", FileKind::Other),
         ] {
-            assert_eq!(Kind::of(Path::new(path)), kind, "{path}");
+            assert_eq!(FileKind::of(Path::new(path)), kind, "{path}");
         }
     }
 }

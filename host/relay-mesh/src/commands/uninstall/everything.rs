@@ -16,7 +16,7 @@ use crate::guard::git::Git;
 use crate::own_path::own_path;
 use crate::server::ServerRecord;
 use crate::setup::agreement::Confirmation;
-use crate::setup::carry::shown_path;
+use crate::setup::apply::shown_path;
 
 /// Goes on past what fails, and then says how it ended.
 pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> Result<Exit, CommandError> {

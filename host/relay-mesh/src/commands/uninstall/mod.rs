@@ -11,11 +11,11 @@ use crate::errors;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::setup::agreement::Confirmation;
-use crate::setup::carry::{PlanContext, carry_out};
+use crate::setup::apply::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
 use crate::setup::installed::scope_name;
-use crate::setup::place::Place;
 use crate::setup::request::{Installation, Reach, setup};
+use crate::setup::scope_args::ScopeArgs;
 
 /// Take the mesh out of a harness
 #[derive(clap::Args, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["harness", "project", "user"])]
     all: bool,
     #[command(flatten)]
-    place: Place,
+    place: ScopeArgs,
     /// Show the changes and make none
     #[arg(long)]
     dry_run: bool,

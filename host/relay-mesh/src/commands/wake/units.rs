@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use mesh::ports::harness::Scope;
 
-use crate::channel::shell_word;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::install_channel::shell_word;
 use crate::setup::agreement::Confirmation;
-use crate::setup::carry::{Performed, PlanContext, carry_out, shown_path};
+use crate::setup::apply::{Performed, PlanContext, carry_out, shown_path};
 use crate::wake::WakeSettings;
 use crate::wake::unit::{Manager, UnitError, Units};
 

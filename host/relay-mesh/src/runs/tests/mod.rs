@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use self::scripted::{NAME, Only, Scripted};
 use super::supervise::{Audience, supervise};
-use super::{MARK, Place, RunRequest, Runs, begin, changes, permission, retention, settle};
+use super::{MARK, RunRequest, Runs, WorkFolder, begin, changes, permission, retention, settle};
 use crate::compose::Open;
 use crate::config::{Allowed, Settings, Values};
 use crate::context::{Context, Seat};
@@ -100,7 +100,7 @@ impl Stage {
             harness: NAME.to_owned(),
             text: "do it".to_owned(),
             folder: self.project(),
-            place: Place::Usual,
+            place: WorkFolder::Usual,
             reach: Reach::Look,
             start: None,
             extensions: Extensions::Mesh,
@@ -314,7 +314,7 @@ async fn what_cannot_be_kept_is_refused_and_nothing_is_left() {
 #[tokio::test]
 async fn a_run_in_the_folder_itself_reserves_what_it_changes() {
     let stage = Stage::new(EDITS).with_repository();
-    let here = |stage: &Stage| RunRequest { reach: Reach::Edit, place: Place::Here, ..stage.request() };
+    let here = |stage: &Stage| RunRequest { reach: Reach::Edit, place: WorkFolder::Here, ..stage.request() };
     std::fs::write(stage.project().join("dirty"), "before\n").expect("written");
     let report = stage.ran(here(&stage)).await;
     assert_eq!(report.changes.expect("a repository").written, ["new", "old"], "what was there before is not the run's");

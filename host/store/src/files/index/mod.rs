@@ -3,9 +3,9 @@
 //! An index is derived from its segment. A missing, torn or outdated one is built again by the next lookup, and one that
 //! cannot be written costs that lookup a scan. See docs/adr/0019.
 
-mod build;
 mod catalog;
 mod format;
+mod rows;
 mod search;
 
 use std::fs::{self, File, OpenOptions};
@@ -14,9 +14,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use self::build::Builder;
 pub(super) use self::catalog::{Catalog, Verdict, WRITTEN_AFTER};
 pub(super) use self::format::{Header, Highest, key_of, prefix};
+use self::rows::Builder;
 pub(super) use self::search::{entries_at, scan};
 use crate::{IndexRule, Key};
 

@@ -44,27 +44,27 @@ pub(crate) fn measure(backend: Backend, program: &Path, root: &Path, report: &Re
     };
     let mut taken = [(0.0, 0.0); 2];
     for (count, taken) in UNREAD.into_iter().zip(&mut taken) {
-        *taken = acknowledging(&Place::new(backend, program, root, &format!("unread-{count}"))?, count)?;
+        *taken = acknowledging(&CountedFolder::new(backend, program, root, &format!("unread-{count}"))?, count)?;
     }
     row("acknowledging over MCP, 50 at a time", UNREAD, taken.map(|(each, _)| each), 0.0);
     row("the same, processor time", UNREAD, taken.map(|(_, used)| used), 0.0);
     let mut used = [0.0; 2];
     for (count, used) in SESSIONS.into_iter().zip(&mut used) {
-        *used = serving(&Place::new(backend, program, root, &format!("sessions-{count}"))?, count)?;
+        *used = serving(&CountedFolder::new(backend, program, root, &format!("sessions-{count}"))?, count)?;
     }
     row("`serve` for a message beside sessions on record, processor time", SESSIONS, used, LEAST);
     Ok(over)
 }
 
 /// An empty data folder, and its server.
-struct Place {
+struct CountedFolder {
     path: PathBuf,
     program: PathBuf,
     server: Option<NatsServer>,
 }
 
-impl Place {
-    fn new(backend: Backend, program: &Path, root: &Path, name: &str) -> Result<Place, Failure> {
+impl CountedFolder {
+    fn new(backend: Backend, program: &Path, root: &Path, name: &str) -> Result<CountedFolder, Failure> {
         let path = root.join(format!("counts-{name}"));
         if path.exists() {
             std::fs::remove_dir_all(&path)?;
@@ -74,7 +74,7 @@ impl Place {
             Backend::Files => None,
             Backend::Nats => Some(NatsServer::start()),
         };
-        Ok(Place { path, program: program.to_owned(), server })
+        Ok(CountedFolder { path, program: program.to_owned(), server })
     }
 
     fn relay(&self, arguments: &[&str]) -> Command {
@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for CountedFolder {
     fn drop(&mut self) {
         // The next run removes what stays.
         drop(std::fs::remove_dir_all(&self.path));
@@ -101,7 +101,7 @@ impl Drop for Place {
 }
 
 /// Acknowledges that many messages, as our instructions tell agents to. Milliseconds and processor time for each.
-fn acknowledging(place: &Place, count: u64) -> Result<(f64, f64), Failure> {
+fn acknowledging(place: &CountedFolder, count: u64) -> Result<(f64, f64), Failure> {
     let mut reader = place.client("reader")?;
     let mut writer = place.client("writer")?;
     for number in 0..count {
@@ -126,7 +126,7 @@ fn acknowledging(place: &Place, count: u64) -> Result<(f64, f64), Failure> {
 
 /// The processor time, in milliseconds, that a server uses for each message that is sent while that many sessions that
 /// ended are on record.
-fn serving(place: &Place, sessions: u64) -> Result<f64, Failure> {
+fn serving(place: &CountedFolder, sessions: u64) -> Result<f64, Failure> {
     programs::output(&mut place.relay(&["register", "reader"]), "")?;
     let folder = place.path.join("data/sessions").join(records::HARNESS);
     std::fs::create_dir_all(&folder)?;

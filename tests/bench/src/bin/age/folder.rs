@@ -213,6 +213,16 @@ impl AgedFolder {
         relay
     }
 
+    /// The same with a setting that keeps a day more than the default does: what a cleanup of the day before left.
+    pub(crate) fn relay_keeping_eight_days(&self, arguments: &[&str]) -> Result<Command, Failure> {
+        let settings = self.path.join("eight-days");
+        std::fs::create_dir_all(settings.join("relay-mesh"))?;
+        std::fs::write(settings.join("relay-mesh/config.toml"), "[retention]\nkeep = \"8d\"\n")?;
+        let mut relay = self.relay(arguments);
+        relay.env("XDG_CONFIG_HOME", settings);
+        Ok(relay)
+    }
+
     /// A command that the harness runs in a session.
     pub(crate) fn relay_in(&self, session: &str, arguments: &[&str]) -> Command {
         let mut relay = self.relay(arguments);

@@ -26,14 +26,15 @@ pub(crate) fn tool(folder: &AgedFolder, name: &str, arguments: &Value) -> Result
     Ok(took.as_secs_f64() * 1e3)
 }
 
-/// What a server keeps resident after a fetch and a question, in megabytes.
+/// The memory of its own that a server has after a fetch and a question, in megabytes. What it maps of the program's
+/// file is as much at every age, and would hide a growth.
 pub(crate) fn resident_after_use(folder: &AgedFolder) -> Result<f64, Failure> {
     let mut client = start(folder)?;
     client.call_tool("fetch_messages", &json!({ "peek": true }))?;
     client.call_tool("message_status", &json!({ "id": folder.samples.sent_by_session.one()? }))?;
     let kept = resident(client.pid())?;
     client.finish()?;
-    Ok(kept.all)
+    Ok(kept.own)
 }
 
 fn start(folder: &AgedFolder) -> Result<StdioClient, Failure> {

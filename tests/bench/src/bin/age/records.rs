@@ -37,7 +37,8 @@ pub(crate) fn of_session(kind: &str, id: &str) -> Result<Key, Failure> {
     key(&[kind, HARNESS, id])
 }
 
-/// The record of a session that began and was last heard at these times. One that is not over watches its wake file.
+/// The record of a session that began and was last heard at these times. One that is not over watches its wake file. A
+/// hook of each had room for mail.
 pub(crate) fn session(id: &str, of: usize, workdir: &str, (began, heard): (u64, u64), is_over: bool) -> String {
     let mut record = json!({
         "session": { "harness": HARNESS, "id": id },
@@ -50,6 +51,7 @@ pub(crate) fn session(id: &str, of: usize, workdir: &str, (began, heard): (u64, 
     if !is_over {
         record["watches_wake_file"] = true.into();
     }
+    record["hooks_carry_mail"] = true.into();
     record["stands_alone"] = true.into();
     record.to_string()
 }

@@ -1,7 +1,7 @@
 //! The rows of the table: what is measured, in which unit, and its budget.
 
 use bench::{Failure, programs};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::filling::SPEAKER;
 use crate::folder::{self, AgedFolder};
@@ -26,11 +26,18 @@ pub(crate) enum Row {
     MessageOldest,
     Log,
     Discover,
+    Agents,
+    Status,
     SessionStart,
+    Prompt,
+    Thread,
+    Threads,
+    Search,
     Doctor,
     Resident,
     Serve,
     Gc,
+    GcDaily,
     GcAgain,
 }
 
@@ -51,11 +58,13 @@ pub(crate) enum Budget {
     Ratio(f64),
     /// At most this, in its unit.
     Absolute(f64),
+    /// None: it is told, and not judged.
+    None,
 }
 
 impl Row {
     /// All of them, in the order of the table.
-    pub(crate) const ALL: [Row; 19] = [
+    pub(crate) const ALL: [Row; 26] = [
         Row::Send,
         Row::SendWithKey,
         Row::Reply,
@@ -69,11 +78,18 @@ impl Row {
         Row::MessageOldest,
         Row::Log,
         Row::Discover,
+        Row::Agents,
+        Row::Status,
         Row::SessionStart,
+        Row::Prompt,
+        Row::Thread,
+        Row::Threads,
+        Row::Search,
         Row::Doctor,
         Row::Resident,
         Row::Serve,
         Row::Gc,
+        Row::GcDaily,
         Row::GcAgain,
     ];
 
@@ -93,12 +109,19 @@ impl Row {
             Row::MessageOldest => "`message ID` as the user, of the oldest",
             Row::Log => "`log --since 1h`",
             Row::Discover => "`discover`",
+            Row::Agents => "`agents`",
+            Row::Status => "`status`",
             Row::SessionStart => "hook SessionStart",
+            Row::Prompt => "hook UserPromptSubmit",
+            Row::Thread => "`thread` of a new message",
+            Row::Threads => "`threads --since 1h`",
+            Row::Search => "`search --since 1h`",
             Row::Doctor => "`doctor --store`",
-            Row::Resident => "`relay-mesh mcp`, resident",
+            Row::Resident => "`relay-mesh mcp`, memory of its own",
             Row::Serve => "`serve` until calm, processor time",
-            Row::Gc => "`gc`, first run",
-            Row::GcAgain => "`gc`, second run",
+            Row::Gc => "`gc` of what was never cleaned, all but eight days",
+            Row::GcDaily => "`gc` a day later",
+            Row::GcAgain => "`gc` with nothing to delete",
         }
     }
 
@@ -106,7 +129,7 @@ impl Row {
     pub(crate) fn unit(self) -> Unit {
         match self {
             Row::Resident => Unit::Megabytes,
-            Row::Serve | Row::Gc | Row::GcAgain => Unit::Seconds,
+            Row::Serve | Row::Gc | Row::GcDaily | Row::GcAgain => Unit::Seconds,
             _ => Unit::Milliseconds,
         }
     }
@@ -116,7 +139,11 @@ impl Row {
         match self {
             Row::Resident => Budget::Ratio(1.3),
             Row::Serve => Budget::Absolute(0.3),
-            Row::Gc | Row::GcAgain => Budget::Absolute(1.0),
+            // It is asked to look at every segment, so it takes as long as there is much to look at.
+            Row::Doctor => Budget::Absolute(1_000.0),
+            // It deletes hundreds of thousands of files: no program does that in a second.
+            Row::Gc => Budget::None,
+            Row::GcDaily | Row::GcAgain => Budget::Absolute(1.0),
             _ => Budget::Age,
         }
     }
@@ -133,8 +160,8 @@ impl Row {
     /// Whether it is measured in a phase.
     pub(crate) fn belongs_to(self, phase: Phase) -> bool {
         match self {
-            Row::Gc | Row::GcAgain => phase == Phase::Collecting,
-            // It may collect when it starts, so it changes the folder as `gc` does.
+            Row::Gc | Row::GcDaily | Row::GcAgain => phase == Phase::Collecting,
+            // It may collect when it starts, so it changes the folder as `gc` does: once as the folder is, and after it.
             Row::Serve => phase != Phase::Before,
             // `gc` may have deleted what these ask about.
             Row::McpStatusOfOldest | Row::MessageOldest => phase == Phase::Before,
@@ -177,11 +204,21 @@ impl Row {
             Row::MessageOldest => user(&["message", &samples.oldest.one()?]),
             Row::Log => user(&["log", "--since", "1h"]),
             Row::Discover => user(&["discover"]),
+            Row::Agents => user(&["agents"]),
+            Row::Status => user(&["status"]),
             Row::SessionStart => session_start(folder),
+            Row::Prompt => {
+                let prompt = json!({ "prompt": "Go on." });
+                hook(folder, &folder.speaker_session(), "UserPromptSubmit", prompt)
+            }
+            Row::Thread => user(&["thread", &samples.newest.one()?]),
+            Row::Threads => user(&["threads", "--since", "1h"]),
+            Row::Search => user(&["search", "--since", "1h", "refactoring"]),
             Row::Doctor => user(&["doctor", "--store"]),
             Row::Resident => long_lived::resident_after_use(folder),
             Row::Serve => long_lived::serve_until_calm(folder),
-            Row::Gc | Row::GcAgain => user(&["gc"]).map(|milliseconds| milliseconds / 1e3),
+            Row::Gc => collect(&mut folder.relay_keeping_eight_days(&["gc"])?),
+            Row::GcDaily | Row::GcAgain => collect(&mut folder.relay(&["gc"])),
         }
     }
 }
@@ -189,11 +226,19 @@ impl Row {
 /// A session that has not been there before.
 fn session_start(folder: &AgedFolder) -> Result<f64, Failure> {
     let session = format!("ffffffff-4c2f-4a8e-9d0e-{:012x}", folder::now());
-    let payload = json!({
-        "session_id": session, "cwd": folder.project(), "hook_event_name": "SessionStart", "source": "startup",
-    });
-    let mut hook = folder.relay_in(&session, &["hook", "claude-code", "SessionStart"]);
+    hook(folder, &session, "SessionStart", json!({ "source": "startup" }))
+}
+
+fn hook(folder: &AgedFolder, session: &str, event: &str, mut payload: Value) -> Result<f64, Failure> {
+    payload["session_id"] = session.into();
+    payload["cwd"] = folder.project().display().to_string().into();
+    payload["hook_event_name"] = event.into();
+    let mut hook = folder.relay_in(session, &["hook", "claude-code", event]);
     Ok(programs::time(&mut hook, Some(&payload.to_string()))?.as_secs_f64() * 1e3)
+}
+
+fn collect(gc: &mut std::process::Command) -> Result<f64, Failure> {
+    Ok(programs::time(gc, None)?.as_secs_f64())
 }
 
 fn timed(folder: &AgedFolder, arguments: &[&str]) -> Result<f64, Failure> {
@@ -222,6 +267,7 @@ pub(crate) fn is_over(budget: Budget, age: Age, value: f64, day: f64) -> bool {
         Budget::Age => value > day * age.allowance(),
         Budget::Ratio(ratio) => value > day * ratio,
         Budget::Absolute(most) => value > most,
+        Budget::None => false,
     }
 }
 

@@ -212,7 +212,18 @@ impl Product<'_> {
 
 #[cfg(test)]
 mod tests {
+    use test_support::isolated;
+
     use super::*;
+
+    #[test]
+    fn the_rig_writes_what_the_product_writes() {
+        isolated(|| {
+            let (program, scratch) = bench::subject().unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(check(&program, &scratch.path().join("shapes"))).unwrap();
+        });
+    }
 
     #[test]
     fn a_shape_is_keys_types_and_what_kind_of_a_line_it_is() {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bench::sampling::median;
 use bench::{Failure, process, report::Report};
-use test_support::{Answer, DeliveryHistory, Script, Spawning, wait_or_show};
+use test_support::{DeliveryHistory, ModelAnswer, Script, Spawning, wait_or_show};
 
 use crate::bare::Client;
 
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
 fn measure() -> Result<(), Failure> {
     let turns = std::env::args().nth(1).map_or(Ok(TURNS), |number| number.parse())?;
     let (relay_mesh, _scratch) = bench::subject()?;
-    let model = Script::new().otherwise(|_| Answer::Say("Done.".to_owned()));
+    let model = Script::new().otherwise(|_| ModelAnswer::Say("Done.".to_owned()));
     let scene = Spawning::of(&relay_mesh.display().to_string(), "codex", model);
     scene.stage.relay_ok(&["register", "alice"]);
     scene.spawn("first", &["Say hello", "--wait"]);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use test_support::{
-    Answer, AppServer, ClaudeCode, Client, Codex, Gemini, Model, OpenCode, Program, Script, Stage, Terminal,
+    AppServer, ClaudeCode, Client, Codex, Gemini, Model, ModelAnswer, OpenCode, Program, Script, Stage, Terminal,
     session_of, wait_for,
 };
 
@@ -58,7 +58,7 @@ impl Kind {
     }
 
     /// Works for some seconds. Claude Code refuses a bare `sleep`.
-    fn work(self) -> Answer {
+    fn work(self) -> ModelAnswer {
         let command = "python3 -c 'import time; time.sleep(4)'";
         let (tool, input) = match self {
             Kind::ClaudeCode => ("Bash", json!({"command": command, "description": "Works"})),
@@ -66,7 +66,7 @@ impl Kind {
             Kind::OpenCode => ("bash", json!({"command": command, "description": "Works"})),
             Kind::Gemini => ("run_shell_command", json!({"command": command})),
         };
-        Answer::Call { tool: tool.to_owned(), input }
+        ModelAnswer::Call { tool: tool.to_owned(), input }
     }
 }
 
@@ -99,9 +99,9 @@ impl<'a> Player<'a> {
         let send = kind.tool("send_message");
         let script = Script::new().call("Join the mesh", &register, joining).otherwise(move |news| {
             if let Some((to, body)) = asked_to_write(news) {
-                return Answer::Call { tool: send.clone(), input: json!({"to": to, "body": body}) };
+                return ModelAnswer::Call { tool: send.clone(), input: json!({"to": to, "body": body}) };
             }
-            if news.contains("soak: work") { kind.work() } else { Answer::Say("Noted.".to_owned()) }
+            if news.contains("soak: work") { kind.work() } else { ModelAnswer::Say("Noted.".to_owned()) }
         });
         let model = Model::start(script);
         let driver = Driver::of(kind, &name, stage, &model, number == 1);

@@ -2,16 +2,16 @@
 
 /// Text with a cursor in it. Line breaks come from what is pasted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct InputLine {
     text: String,
     /// A place between two characters, in bytes.
     cursor: usize,
 }
 
-impl Line {
+impl InputLine {
     /// A line with a text, the cursor at its end.
-    pub fn of(text: &str) -> Line {
-        Line { text: text.to_owned(), cursor: text.len() }
+    pub fn of(text: &str) -> InputLine {
+        InputLine { text: text.to_owned(), cursor: text.len() }
     }
 
     /// The text.
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn a_line_is_edited_where_its_cursor_is() {
-        let check = |edit: fn(&mut Line), expected: &str| {
-            let mut line = Line::of("größe 日本 x");
+        let check = |edit: fn(&mut InputLine), expected: &str| {
+            let mut line = InputLine::of("größe 日本 x");
             line.left();
             edit(&mut line);
             let (before, after) = line.parts();
@@ -92,10 +92,10 @@ mod tests {
         check(|_| {}, "größe 日本 |x");
         check(|line| line.insert("語", 100), "größe 日本 語|x");
         check(|line| line.insert("too much", 18), "größe 日本 to|x");
-        check(Line::erase, "größe 日本|x");
-        check(Line::erase_word, "größe |x");
-        check(Line::erase_all, "|x");
-        check(Line::first, "|größe 日本 x");
+        check(InputLine::erase, "größe 日本|x");
+        check(InputLine::erase_word, "größe |x");
+        check(InputLine::erase_all, "|x");
+        check(InputLine::first, "|größe 日本 x");
         check(
             |line| {
                 line.last();
@@ -109,7 +109,7 @@ mod tests {
         /// Whatever is typed in whatever order, the cursor is between two characters.
         #[test]
         fn no_edit_breaks_a_character(edits in proptest::collection::vec((0_u8..8, "\\PC{0,3}"), 0..40)) {
-            let mut line = Line::default();
+            let mut line = InputLine::default();
             for (edit, text) in edits {
                 match edit {
                     0 | 1 => line.insert(&text, 30),

@@ -8,48 +8,48 @@ use crate::stage::Stage;
 use crate::waiting::wait_for;
 
 /// A machine, and the servers that its mesh uses.
-pub struct Place {
+pub struct Deployment {
     /// The machine.
     pub stage: Stage,
     /// The servers; none on files.
     pub servers: Vec<NatsServer>,
 }
 
-/// A test for each of the three, from a function that takes a `Place`.
+/// A test for each of the three, from a function that takes a `Deployment`.
 #[macro_export]
 macro_rules! on_every_store {
     ($binary:expr; $($scenario:ident),+ $(,)?) => {
         mod on_files {
-            $(#[test] fn $scenario() { super::$scenario(&mut $crate::Place::on_files($binary)); })+
+            $(#[test] fn $scenario() { super::$scenario(&mut $crate::Deployment::on_files($binary)); })+
         }
         mod on_one_server {
-            $(#[test] fn $scenario() { super::$scenario(&mut $crate::Place::on_one_server($binary)); })+
+            $(#[test] fn $scenario() { super::$scenario(&mut $crate::Deployment::on_one_server($binary)); })+
         }
         mod on_three_servers {
-            $(#[test] fn $scenario() { super::$scenario(&mut $crate::Place::on_three_servers($binary)); })+
+            $(#[test] fn $scenario() { super::$scenario(&mut $crate::Deployment::on_three_servers($binary)); })+
         }
     };
 }
 
-impl Place {
+impl Deployment {
     /// One whose mesh is a folder.
-    pub fn on_files(binary: &str) -> Place {
-        Place { stage: Stage::new(binary), servers: Vec::new() }
+    pub fn on_files(binary: &str) -> Deployment {
+        Deployment { stage: Stage::new(binary), servers: Vec::new() }
     }
 
     /// One whose mesh is on a server.
-    pub fn on_one_server(binary: &str) -> Place {
-        Place::on(binary, vec![NatsServer::start()])
+    pub fn on_one_server(binary: &str) -> Deployment {
+        Deployment::on(binary, vec![NatsServer::start()])
     }
 
     /// One whose mesh is on three servers that keep three copies.
-    pub fn on_three_servers(binary: &str) -> Place {
-        Place::on(binary, NatsServer::cluster(3))
+    pub fn on_three_servers(binary: &str) -> Deployment {
+        Deployment::on(binary, NatsServer::cluster(3))
     }
 
     /// One whose mesh is on these servers.
-    pub fn on(binary: &str, servers: Vec<NatsServer>) -> Place {
-        let place = Place { stage: Stage::new(binary), servers };
+    pub fn on(binary: &str, servers: Vec<NatsServer>) -> Deployment {
+        let place = Deployment { stage: Stage::new(binary), servers };
         place.joins(&place.stage);
         place
     }

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 
 // No doc comment: clap would make it the help of a command that has none of its own.
 #[derive(clap::Args, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct ScopeArgs {
     /// The settings of the project in this folder, which is the default with the current folder
     #[arg(long, value_name = "DIR", alias = "project-dir", conflicts_with = "user")]
     project: Option<PathBuf>,
@@ -18,7 +18,7 @@ pub(crate) struct Place {
     user: bool,
 }
 
-impl Place {
+impl ScopeArgs {
     pub(crate) fn scope(&self) -> Scope {
         if self.user { Scope::User } else { Scope::Project }
     }
@@ -56,7 +56,7 @@ mod tests {
         let root = folder.path().canonicalize().expect("its path");
         std::fs::create_dir(root.join("inner")).expect("made");
         std::fs::write(root.join("file"), "").expect("written");
-        let place = Place { project: project.map(PathBuf::from), user: false };
+        let place = ScopeArgs { project: project.map(PathBuf::from), user: false };
         let outcome = match place.folder(&root) {
             Ok(found) => found.display().to_string(),
             Err(error) => format!("{} ({})", error, error.exit().code()),

@@ -9,7 +9,7 @@ use mesh::names::AgentName;
 use mesh::ports::runner::Reach;
 use serde::Deserialize;
 
-use super::consents::Meant;
+use super::allowed_commands::Meant;
 use super::user_file::{self, ENTRY, UserFile};
 use super::{ConfigError, Settings};
 use crate::environment::Environment;

@@ -9,11 +9,11 @@ use crate::names::AgentName;
 use crate::ports::runner::Reach;
 
 /// The most of them in one turn.
-pub const MOST_SAID: usize = 16;
+pub const MOST_DIRECTIVES: usize = 16;
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum Directive {
     Message {
         to: String,
         text: String,
@@ -36,12 +36,12 @@ pub struct Malformed {
 }
 
 /// Everything that final words want done, in order.
-pub fn said(words: &str) -> Vec<Result<Said, Malformed>> {
+pub fn directives(words: &str) -> Vec<Result<Directive, Malformed>> {
     let lines: Vec<&str> = words.lines().collect();
     let mut found = Vec::new();
     let mut fence: Option<&str> = None;
     let mut at = 0;
-    while at < lines.len() && found.len() < MOST_SAID {
+    while at < lines.len() && found.len() < MOST_DIRECTIVES {
         let line = lines[at];
         at += 1;
         if let Some(mark) = fence_of(line) {
@@ -60,7 +60,7 @@ pub fn said(words: &str) -> Vec<Result<Said, Malformed>> {
             found.push(message(line, rest, &lines[at..end]));
             at = end;
         } else if let Some(name) = line.strip_prefix("->relay-file:") {
-            found.push(Ok(Said::File(name.trim().to_owned())));
+            found.push(Ok(Directive::File(name.trim().to_owned())));
         } else if is_kind(line) {
             let end = end_of_block(&lines, at);
             found.push(block(&lines[at - 1..end]));
@@ -71,7 +71,7 @@ pub fn said(words: &str) -> Vec<Result<Said, Malformed>> {
 }
 
 /// What a file of the outbox wants done: a block, or a message below a line `TO: NAME`.
-pub fn said_in_file(text: &str) -> Result<Said, Malformed> {
+pub fn directive_in_file(text: &str) -> Result<Directive, Malformed> {
     let lines: Vec<&str> = text.lines().collect();
     let first = lines.first().copied().unwrap_or_default();
     if is_kind(first) {
@@ -118,7 +118,7 @@ fn end_of_block(lines: &[&str], from: usize) -> usize {
     next.map_or(lines.len(), |next| from + next)
 }
 
-fn message(line: &str, rest: &str, more: &[&str]) -> Result<Said, Malformed> {
+fn message(line: &str, rest: &str, more: &[&str]) -> Result<Directive, Malformed> {
     let (to, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let text = match text.trim().strip_prefix("<<<") {
         None => text.trim().to_owned(),
@@ -133,15 +133,15 @@ fn message(line: &str, rest: &str, more: &[&str]) -> Result<Said, Malformed> {
     addressed(line, to, &text)
 }
 
-fn addressed(line: &str, to: &str, text: &str) -> Result<Said, Malformed> {
+fn addressed(line: &str, to: &str, text: &str) -> Result<Directive, Malformed> {
     match (to, text) {
         ("", _) => Err(malformed(line, "it names nobody")),
         (_, "") => Err(malformed(line, "the message is empty")),
-        (to, text) => Ok(Said::Message { to: to.to_owned(), text: text.to_owned() }),
+        (to, text) => Ok(Directive::Message { to: to.to_owned(), text: text.to_owned() }),
     }
 }
 
-fn block(lines: &[&str]) -> Result<Said, Malformed> {
+fn block(lines: &[&str]) -> Result<Directive, Malformed> {
     let first = lines.first().copied().unwrap_or_default();
     let head = lines.iter().take_while(|line| !line.trim().is_empty()).count();
     let mut values: BTreeMap<&str, &str> = BTreeMap::new();
@@ -163,7 +163,7 @@ fn block(lines: &[&str]) -> Result<Said, Malformed> {
     let name = values.get("NAME").copied().filter(|name| !name.is_empty());
     let Some(name) = name else { return Err(malformed(first, "`NAME: …` is missing")) };
     if known.len() == 1 {
-        return Ok(Said::Release(name.to_owned()));
+        return Ok(Directive::Release(name.to_owned()));
     }
     let text = lines[head..].join("\n").trim().to_owned();
     let Some(cli) = values.get("CLI").copied().filter(|cli| !cli.is_empty()) else {
@@ -178,7 +178,7 @@ fn block(lines: &[&str]) -> Result<Said, Malformed> {
     }
     let name = name.parse::<AgentName>().map_err(|error| malformed(first, &error.to_string()))?;
     let reach = values.get("REACH").map_or(Ok(Reach::default()), |reach| reach.parse::<Reach>());
-    Ok(Said::Spawn(Box::new(WantedAgent {
+    Ok(Directive::Spawn(Box::new(WantedAgent {
         harness: if cli == "codex-ws" { "codex" } else { cli }.to_owned(),
         name: Some(name),
         text,
@@ -198,18 +198,18 @@ mod tests {
 
     /// What is found in a text, as a line each.
     fn check(words: &str, expected: &[&str]) {
-        let told = |found: Result<Said, Malformed>| match found {
-            Ok(Said::Message { to, text }) => format!("to {to}: {text}"),
-            Ok(Said::File(name)) => format!("file {name}"),
-            Ok(Said::Spawn(wanted)) => {
+        let told = |found: Result<Directive, Malformed>| match found {
+            Ok(Directive::Message { to, text }) => format!("to {to}: {text}"),
+            Ok(Directive::File(name)) => format!("file {name}"),
+            Ok(Directive::Spawn(wanted)) => {
                 let WantedAgent { harness, name, text, folder, reach, .. } = *wanted;
                 let name = name.expect("a name");
                 format!("spawn {name} {harness} {} {}: {text}", reach.as_str(), folder.display())
             }
-            Ok(Said::Release(name)) => format!("release {name}"),
+            Ok(Directive::Release(name)) => format!("release {name}"),
             Err(error) => format!("wrong {error}"),
         };
-        let found: Vec<String> = said(words).into_iter().map(told).collect();
+        let found: Vec<String> = directives(words).into_iter().map(told).collect();
         assert_eq!(found, expected, "{words}");
     }
 
@@ -267,14 +267,14 @@ mod tests {
 
     #[test]
     fn a_file_is_one_message_or_one_block() {
-        let to = said_in_file("TO: alice\n\nA long text.\n").expect("a message");
-        assert_eq!(to, Said::Message { to: "alice".to_owned(), text: "A long text.".to_owned() });
-        assert_eq!(said_in_file("KIND: release\nNAME: w\n"), Ok(Said::Release("w".to_owned())));
-        assert!(said_in_file("hello").is_err_and(|error| error.to_string().contains("a file begins with")));
+        let to = directive_in_file("TO: alice\n\nA long text.\n").expect("a message");
+        assert_eq!(to, Directive::Message { to: "alice".to_owned(), text: "A long text.".to_owned() });
+        assert_eq!(directive_in_file("KIND: release\nNAME: w\n"), Ok(Directive::Release("w".to_owned())));
+        assert!(directive_in_file("hello").is_err_and(|error| error.to_string().contains("a file begins with")));
     }
 
     #[test]
     fn a_turn_has_so_many_orders_and_no_more() {
-        assert_eq!(said(&"->relay:bob hi\n".repeat(100)).len(), MOST_SAID);
+        assert_eq!(directives(&"->relay:bob hi\n".repeat(100)).len(), MOST_DIRECTIVES);
     }
 }
