@@ -22,8 +22,9 @@ const CALLS: [&str; 10] = [
     "unlinkat",
     "ftruncate",
 ];
-/// The most calls of each kind at which it is killed.
-const MOST_CALLS: usize = 12;
+/// It is killed at so many first calls of each kind, and at each nth after them until it ends by itself.
+const FIRST_CALLS: usize = 12;
+const THEN_EACH: usize = 17;
 /// A segment of a log is sealed when it has grown to this many bytes.
 const SEGMENT: u64 = 1 << 20;
 
@@ -44,7 +45,7 @@ impl Start {
     fn kill_everywhere(&self, command: &[&str], holds: impl Fn(&str)) {
         let mut kills = 0;
         for call in CALLS {
-            for nth in 1..=MOST_CALLS {
+            for nth in (1..=FIRST_CALLS).chain((FIRST_CALLS..).step_by(THEN_EACH).skip(1)) {
                 fs::remove_dir_all(&self.stage.data).expect("it was there");
                 copy(&self.kept, &self.stage.data);
                 let ended = self.stage.run_killed_at(call, nth, command);

@@ -148,7 +148,8 @@ fn cells(table: &Value) -> BTreeMap<(String, String), BTreeSet<String>> {
 fn markdown(table: &Value) -> String {
     let mut page = String::from(
         "# What was tried with each harness\n\n\
-         Written by `make clients` from its run with the real clients; nobody types it. A cell says by what means \
+         A harness is the agent's client: Claude Code, Codex and so on. Written by `make clients` from its run with \
+         the real clients; nobody types it. A cell says by what means \
          a test saw the thing happen; *untried* says that no test has. `relay-mesh harnesses --matrix` shows the \
          same.\n\n| harness | version |",
     );

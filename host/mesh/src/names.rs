@@ -100,8 +100,8 @@ impl AgentName {
     #[must_use]
     pub fn numbered(&self, number: u32) -> AgentName {
         let suffix = format!("-{number}");
-        let room = LONGEST_NAME - suffix.len();
-        let local: String = self.local().chars().take(room).collect();
+        let most = LONGEST_NAME - suffix.len();
+        let local: String = self.local().chars().take(most).collect();
         match self.team() {
             Some(team) => AgentName(format!("{}{suffix}@{team}", local.trim_end_matches('-'))),
             None => AgentName(format!("{}{suffix}", local.trim_end_matches('-'))),

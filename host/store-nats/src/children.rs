@@ -90,7 +90,7 @@ pub(crate) async fn children(
     let bucket = connection.options.map_bucket();
     let mut wanted: Vec<String> = names.iter().map(|name| subjects::values_called(&bucket, prefix, name)).collect();
     if connection.homes.is_some() {
-        wanted.push(subjects::values_right_below(&bucket, &ownership::lease_of(prefix)));
+        wanted.push(subjects::values_right_below(&bucket, &ownership::owner_key(prefix)));
     }
     let made = *connection.made.borrow();
     let mut kept = connection.children.lock().await;
@@ -105,7 +105,7 @@ pub(crate) async fn children(
     let (looked, logs) = tokio::try_join!(try_join_all(looks), try_join_all(logs))?;
     let Some(looked) = looked.into_iter().collect::<Option<Vec<NewestMessages>>>() else { return Ok(None) };
     let homes = match (&connection.homes, looked.last()) {
-        (Some(_), Some(claims)) => Some(ownership::tell(claims.values())?),
+        (Some(_), Some(owners)) => Some(ownership::tell(owners.values())?),
         (Some(_) | None, _) => None,
     };
     if let (Some(homes), false) = (&homes, beside.is_empty()) {
@@ -194,7 +194,7 @@ struct Glance<'a> {
     prefix: &'a Key,
     leaf: &'a str,
     beside: &'a [Leaf<'a>],
-    /// The values, the other values in the order of the request, and the claims.
+    /// The values, the other values in the order of the request, and the owners.
     looked: &'a [NewestMessages],
     /// The appends of each other log; empty for a value.
     logs: &'a [Appends],

@@ -72,7 +72,7 @@ pub(crate) async fn move_home(connection: &Connection, moving: &Moving<'_>) -> R
 
 /// Writes the owner of a home under the operator's subject, and returns the revision.
 async fn say(connection: &Connection, home: &Key, having: &Ownership, after: u64) -> Result<u64, StoreError> {
-    let key = ownership::lease_of(home);
+    let key = ownership::owner_key(home);
     let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &key);
     let body = serde_json::to_vec(having).map_err(|error| server_error("could not move", home)(error.into()))?;
     let jetstream = connection.jetstream().await?;

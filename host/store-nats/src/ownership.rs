@@ -1,8 +1,8 @@
 //! The ownership of keys. Several machines share one server, and a server's permissions are by subject: each machine
 //! writes under its own name and nowhere else. This decides which of those messages count, by a rule that the mesh
 //! passes in: a home is a key whose values and logs belong to the machine that was first to write there, and data of
-//! other machines there is ignored. An operator may move a home (`moving.rs`): the record of a move outweighs every
-//! claim, and only an operator may write it.
+//! other machines there is ignored. An operator may move a home (`moving.rs`): the record of a move outweighs those of
+//! the machines, and only an operator may write it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::errors::{again_if_late, server_error};
 use crate::{subjects, values};
 
 /// Prefix of the keys that record the owner of a home.
-const CLAIMS: &str = "_homes/";
+const OWNERS: &str = "_homes/";
 /// Replaces the machine's name in an operator's subjects. No machine's name begins with `_`.
 pub(crate) const OPERATORS: &str = "_moved";
 /// How long an owner is cached. A move waits longer than this.
@@ -76,18 +76,18 @@ pub(crate) fn home_of(connection: &Connection, key: &Key) -> Option<Key> {
     }
 }
 
-/// The machine that has a home; none if no machine has claimed it.
+/// The machine that has a home; none if no machine has written there.
 pub(crate) async fn machine_of(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     Ok(having(connection, home).await?.map(|having| having.machine.clone()))
 }
 
-/// The owner of a home and the former ones; none if no machine has claimed it.
+/// The owner of a home and the former ones; none if no machine has written there.
 pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option<Arc<Ownership>>, StoreError> {
     if let Some(having) = remembered(connection, home) {
         return Ok(Some(having));
     }
     let made = *connection.made.borrow();
-    let learned = match tokio::try_join!(moved(connection, home), claimed(connection, home))? {
+    let learned = match tokio::try_join!(moved(connection, home), first_writer(connection, home))? {
         (Some((_, having)), _) => Some(having),
         (None, machine) => machine.map(|machine| Ownership { machine, before: Vec::new() }),
     };
@@ -97,26 +97,26 @@ pub(crate) async fn having(connection: &Connection, home: &Key) -> Result<Option
     Ok(Some(having))
 }
 
-/// Caches the owners of all homes under a prefix in one request, except for homes that several machines have claimed.
+/// Caches the owners of all homes under a prefix in one request, except for homes with records of several machines.
 pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), StoreError> {
     let made = *connection.made.borrow();
     let bucket = connection.options.map_bucket();
     let stream = connection.map().await?;
     let told = |error: Box<dyn std::error::Error + Send + Sync>| server_error("could not list", prefix)(error);
-    let [under, _] = subjects::values_under(&bucket, &lease_of(prefix));
+    let [under, _] = subjects::values_under(&bucket, &owner_key(prefix));
     let asked = again_if_late(|| stream.info_with_subjects(under.as_str())).await;
     let mut there = asked.map_err(|error| told(error.into()))?;
-    let mut claims: BTreeMap<Key, Vec<String>> = BTreeMap::new();
+    let mut owners: BTreeMap<Key, Vec<String>> = BTreeMap::new();
     while let Some((subject, _)) = there.try_next().await.map_err(|error| told(error.into()))? {
-        let claim = subjects::value_of(&bucket, &subject);
-        let home = claim.and_then(|(machine, key)| Some((machine, key.as_str().strip_prefix(CLAIMS)?.parse().ok()?)));
+        let record = subjects::value_of(&bucket, &subject);
+        let home = record.and_then(|(machine, key)| Some((machine, key.as_str().strip_prefix(OWNERS)?.parse().ok()?)));
         if let Some((machine, home)) = home {
-            claims.entry(home).or_default().push(machine);
+            owners.entry(home).or_default().push(machine);
         }
     }
     let at = Instant::now();
     let mut known = connection.known.lock().expect("no holder of this lock panics");
-    for (home, machines) in claims {
+    for (home, machines) in owners {
         if let [machine] = machines.as_slice()
             && machine != OPERATORS
         {
@@ -127,14 +127,14 @@ pub(crate) async fn learn(connection: &Connection, prefix: &Key) -> Result<(), S
     Ok(())
 }
 
-/// The owners of homes by these messages: claims, and operators' records. `told` yields the key, the machine, the
+/// The owners of homes by these messages: the machines' records, and operators'. `told` yields the key, the machine, the
 /// sequence and the text of each.
 pub(crate) fn tell<'a>(
     told: impl Iterator<Item = (&'a Key, &'a str, u64, &'a [u8])>,
 ) -> Result<BTreeMap<Key, Arc<Ownership>>, StoreError> {
     let mut first: BTreeMap<Key, (u64, Ownership)> = BTreeMap::new();
-    for (claim, machine, sequence, text) in told {
-        let Some(Ok(home)) = claim.as_str().strip_prefix(CLAIMS).map(str::parse::<Key>) else { continue };
+    for (key, machine, sequence, text) in told {
+        let Some(Ok(home)) = key.as_str().strip_prefix(OWNERS).map(str::parse::<Key>) else { continue };
         let (sequence, having) = if machine == OPERATORS {
             (0, written(&home, text)?)
         } else {
@@ -164,7 +164,7 @@ pub(crate) fn forget(connection: &Connection, home: &Key) {
 
 /// What an operator wrote for a home, and its revision. None if it was never moved.
 pub(crate) async fn moved(connection: &Connection, home: &Key) -> Result<Option<(u64, Ownership)>, StoreError> {
-    let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &lease_of(home));
+    let subject = subjects::of_value(&connection.options.map_bucket(), OPERATORS, &owner_key(home));
     let Some(message) = values::newest(connection, &subject, home).await? else { return Ok(None) };
     Ok(Some((message.sequence, written(home, &message.payload)?)))
 }
@@ -177,32 +177,32 @@ fn written(home: &Key, text: &[u8]) -> Result<Ownership, StoreError> {
     })
 }
 
-/// The machine that claimed a home first. A claim is never written twice.
-async fn claimed(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
+/// The machine whose record of a home is the first. None is written twice.
+async fn first_writer(connection: &Connection, home: &Key) -> Result<Option<String>, StoreError> {
     let mut from = 1;
-    while let Some(claim) = values::first(connection, &lease_of(home), from).await? {
-        if values::is_value(&claim)
-            && let Some(machine) = machine_in(connection, &claim)
+    while let Some(record) = values::first(connection, &owner_key(home), from).await? {
+        if values::is_value(&record)
+            && let Some(machine) = machine_in(connection, &record)
             && machine != OPERATORS
         {
             return Ok(Some(machine));
         }
-        from = claim.sequence + 1;
+        from = record.sequence + 1;
     }
     Ok(None)
 }
 
-/// The machine that has a home. Claims it for this machine if no machine has it.
+/// The machine that has a home. Records this machine as its owner if no machine has it.
 pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String, StoreError> {
     loop {
         if let Some(machine) = machine_of(connection, home).await? {
             return Ok(machine);
         }
-        values::claim(connection, &lease_of(home)).await?;
+        values::own(connection, &owner_key(home)).await?;
     }
 }
 
-/// Refuses a write in another machine's home. Claims the home if no machine has it.
+/// Refuses a write in another machine's home. Takes the home if no machine has it.
 pub(crate) async fn ours(connection: &Connection, home: &Key) -> Result<(), StoreError> {
     let machine = settle(connection, home).await?;
     if machine == connection.options.machine {
@@ -218,8 +218,8 @@ pub(crate) fn machine_in(connection: &Connection, message: &StreamMessage) -> Op
 }
 
 /// The key that records the owner of a home.
-pub(crate) fn lease_of(home: &Key) -> Key {
-    format!("{CLAIMS}{home}").parse().unwrap_or_else(|_| home.clone())
+pub(crate) fn owner_key(home: &Key) -> Key {
+    format!("{OWNERS}{home}").parse().unwrap_or_else(|_| home.clone())
 }
 
 fn remembered(connection: &Connection, home: &Key) -> Option<Arc<Ownership>> {

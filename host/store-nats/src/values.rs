@@ -141,8 +141,8 @@ pub(crate) async fn first(connection: &Connection, key: &Key, from: u64) -> Resu
     found(key, again_if_late(ask).await)
 }
 
-/// Claims a key for this machine, unless another machine was faster. The caller reads again to see who has it.
-pub(crate) async fn claim(connection: &Connection, key: &Key) -> Result<(), StoreError> {
+/// Records this machine as the owner of a key, unless another machine was faster. The caller reads again to see who has it.
+pub(crate) async fn own(connection: &Connection, key: &Key) -> Result<(), StoreError> {
     let bucket = connection.options.map_bucket();
     let everyones = subjects::of_value(&bucket, "*", key);
     let subject = subjects::of_value(&bucket, &connection.options.machine, key);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use store::files::{FilesOptions, FilesStore};
 use store::memory::{Fault, MemoryStore, Tail};
-use store::{Durability, Expect, Position, Store};
+use store::{Durability, Expect, IndexRule, Indexed, Key, Position, Store, Term};
 
 use support::power::{Frozen, Names, PowerDisk, Unsynced};
 use support::{entry, key, number, numbers, read_all};
@@ -89,6 +89,70 @@ async fn check_after(moment: &Frozen, unsynced: Unsynced, names: Names, when: &s
     assert_eq!(after.damage, [], "{when}");
     let expected: Vec<u64> = found.into_iter().chain([900, 901]).collect();
     assert_eq!(after.entries.iter().map(|entry| number(&entry.bytes)).collect::<Vec<_>>(), expected, "{when}");
+}
+
+/// The term of an entry: the beginning of its text.
+fn term(number: u64) -> Term {
+    Term::scattered(format!("{{\"n\":{number},"))
+}
+
+struct Rule;
+
+impl IndexRule for Rule {
+    fn version(&self) -> u32 {
+        1
+    }
+
+    fn of(&self, _: &Key, entry: &[u8]) -> Indexed {
+        Indexed { terms: vec![term(number(entry))], at: None }
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_retired_is_found_after_a_loss_of_power_at_every_sync() {
+    let folders = tempfile::tempdir().expect("a folder");
+    let root = folders.path().join("store");
+    let disk = Arc::new(PowerDisk::new(&root));
+    let indexed = || FilesOptions { rule: Some(Arc::new(Rule)), ..options() };
+    let store = FilesStore::open_on(Arc::<PowerDisk>::clone(&disk), &root, indexed()).expect("a store");
+    let log = key("agents/bob/inbox");
+    for round in 0..60 {
+        store.append(&log, &[entry(round)], Expect::Any, Durability::Synced).await.expect("appended");
+        disk.acknowledge(format!("entry {round}"));
+        if round % 9 == 8 {
+            let all = read_all(&store, &log).await;
+            let half = all.entries[all.entries.len() / 2].at;
+            // It may take effect before it is answered.
+            disk.acknowledge(format!("retired {}", number(&all.entries[all.entries.len() / 2].bytes)));
+            store.retire(&log, half).await.expect("retired");
+        }
+    }
+    assert!(read_all(&store, &log).await.entries.len() < 30, "segments were retired");
+    for (nth, moment) in disk.frozen().iter().enumerate() {
+        for (unsynced, names) in [
+            (Unsynced::Lost, Names::AsSynced),
+            (Unsynced::Torn, Names::AsSeen),
+            (Unsynced::Torn, Names::AsSynced),
+            (Unsynced::Kept, Names::AsSeen),
+        ] {
+            let when = format!("sync {nth}, bytes {unsynced:?}, names {names:?}");
+            let folder = tempfile::tempdir().expect("a folder");
+            moment.lay_out(folder.path(), unsynced, names);
+            let options = FilesOptions { durability: Durability::Process, ..indexed() };
+            let store = FilesStore::open(folder.path(), options).expect("a store");
+            let of = |word| moment.acknowledged.iter().filter_map(move |line| line.strip_prefix(word)?.parse().ok());
+            let retired: u64 = of("retired ").max().unwrap_or_default();
+            for kept in of("entry ").filter(|entry: &u64| *entry >= retired) {
+                let found = store.find(&log, &[term(kept)]).await.expect("found");
+                let found: Vec<u64> = found.iter().map(|entry| number(&entry.bytes)).filter(|n| *n == kept).collect();
+                let all = numbers(&store, &log).await;
+                assert_eq!(found, [kept], "{when}: of {all:?}");
+            }
+            store.append(&log, &[entry(900)], Expect::Any, Durability::Process).await.expect("appended");
+            let found = numbers(&store, &log).await;
+            assert!(found.is_sorted_by(|one, next| one < next) && found.last() == Some(&900), "{when}: {found:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -237,10 +237,10 @@ pub(crate) async fn keep_invitation(
 pub(crate) async fn take_invitation(
     core: &Core,
     session: &SessionRef,
-    room: usize,
+    max_bytes: usize,
 ) -> Result<Option<Mail>, StoreError> {
     let now = core.machine.now();
-    let fits = |kept: &Invitation| kept.is_free(now) && worded(kept).len() <= room;
+    let fits = |kept: &Invitation| kept.is_free(now) && worded(kept).len() <= max_bytes;
     let taken = lease_invitation(core, session, fits, DeliveryStatus::Stored).await?;
     Ok(taken.map(|kept| Mail { ids: vec![kept.id], text: worded(&kept), priority: Priority::Normal }))
 }

@@ -25,14 +25,14 @@ impl Mesh {
     }
 
     /// Gives up a lease: its messages will not be presented after all.
-    pub async fn release(&self, claim: Lease) -> Result<(), FetchError> {
-        Ok(fetch::release(&self.core, claim).await?)
+    pub async fn release(&self, lease: Lease) -> Result<(), FetchError> {
+        Ok(fetch::release(&self.core, lease).await?)
     }
 
     /// Gives up a lease whose messages were passed on to a program that has gone: they may have been read, and are
     /// presented again marked so.
-    pub async fn release_passed_on(&self, claim: Lease) -> Result<(), FetchError> {
-        Ok(fetch::release_passed_on(&self.core, claim).await?)
+    pub async fn release_passed_on(&self, lease: Lease) -> Result<(), FetchError> {
+        Ok(fetch::release_passed_on(&self.core, lease).await?)
     }
 
     /// Notes that leased messages go to a program that presents them: what their agent writes from now on goes on with
@@ -45,12 +45,12 @@ impl Mesh {
     /// of messages that the agent now works on.
     pub async fn confirm(
         &self,
-        claim: &Lease,
+        lease: &Lease,
         status: DeliveryStatus,
         route: &str,
         evidence: Option<serde_json::Value>,
     ) -> Result<(), FetchError> {
-        Ok(fetch::confirm(&self.core, &self.inboxes, claim, status, route, evidence).await?)
+        Ok(fetch::confirm(&self.core, &self.inboxes, lease, status, route, evidence).await?)
     }
 
     /// Records that the reply to a fetch was written out to a session, or to a caller without one.

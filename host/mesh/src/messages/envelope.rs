@@ -55,18 +55,18 @@ impl Presented for FetchedMessage {
 }
 
 /// Renders messages for a model, each inside an envelope that names sender, id and time and that its
-/// text cannot close. Takes as many messages as fit into `room` bytes, and cuts the first one if it alone
-/// does not fit. With too little room, nothing.
-pub fn envelope(messages: &[impl Presented], room: usize) -> Enveloped {
+/// text cannot close. Takes as many messages as fit into `max_bytes`, and cuts the first one if it alone
+/// does not fit. With too few bytes, nothing.
+pub fn envelope(messages: &[impl Presented], max_bytes: usize) -> Enveloped {
     let mut text = String::new();
     for (taken, presented) in messages.iter().enumerate() {
         let separator = if taken == 0 { "" } else { "\n" };
         let whole = one(presented, &presented.message().body, presented.part());
-        if text.len() + separator.len() + whole.len() <= room {
+        if text.len() + separator.len() + whole.len() <= max_bytes {
             text.push_str(separator);
             text.push_str(&whole);
         } else if taken == 0 {
-            return cut_to(presented, room).unwrap_or_default();
+            return cut_to(presented, max_bytes).unwrap_or_default();
         } else {
             return Enveloped { text, taken, cut: None };
         }
@@ -176,21 +176,21 @@ fn words_of(BodyRange { from, to, of }: BodyRange, id: MessageId) -> String {
 }
 
 /// A message whose body is shortened until its envelope fits; none if not even an empty body fits.
-fn cut_to(presented: &impl Presented, room: usize) -> Option<Enveloped> {
+fn cut_to(presented: &impl Presented, max_bytes: usize) -> Option<Enveloped> {
     let message = presented.message();
     let begins = presented.part().map_or(0, |part| part.from);
     let of = presented.part().map_or(message.body.len(), |part| part.of);
-    let mut keep = message.body.len().min(room);
+    let mut keep = message.body.len().min(max_bytes);
     loop {
         while !message.body.is_char_boundary(keep) {
             keep -= 1;
         }
         let part = BodyRange { from: begins, to: begins + keep, of };
         let text = one(presented, &message.body[..keep], Some(part));
-        if text.len() <= room {
+        if text.len() <= max_bytes {
             return Some(Enveloped { text, taken: 1, cut: Some(Cut { shown: part.to, of }) });
         }
-        let over = text.len() - room;
+        let over = text.len() - max_bytes;
         if keep == 0 {
             return None;
         }

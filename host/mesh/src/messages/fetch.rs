@@ -420,18 +420,18 @@ pub(crate) struct EnvelopedLease {
     pub(crate) lease: Lease,
 }
 
-/// Leases what `pick` chooses, and puts as much of it into envelopes as fits into `room` bytes. The rest is released.
+/// Leases what `pick` chooses, and puts as much of it into envelopes as fits into `max_bytes`. The rest is released.
 pub(crate) async fn lease_enveloped(
     core: &Core,
     inboxes: &Inboxes,
     agent: &AgentName,
-    (holder, room): (&str, usize),
+    (holder, max_bytes): (&str, usize),
     pick: impl Fn(&Inbox, Instant) -> Vec<Slot> + Send,
 ) -> Result<Option<EnvelopedLease>, StoreError> {
     let (found, lease, _) = lease_messages(core, inboxes, agent, holder, pick).await?;
     let Some(mut lease) = lease else { return Ok(None) };
     let mut messages: Vec<FetchedMessage> = found.into_iter().map(inbox::presented).collect();
-    let Enveloped { text, taken, cut } = envelope(&messages, room);
+    let Enveloped { text, taken, cut } = envelope(&messages, max_bytes);
     if taken < messages.len() {
         let rest = Lease { messages: lease.messages.split_off(taken), ..lease.clone() };
         release(core, rest).await?;

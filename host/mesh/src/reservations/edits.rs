@@ -268,9 +268,13 @@ pub(crate) async fn advise(core: &Core, session: &SessionRef, advice: &str) -> R
 }
 
 /// Takes the advice that is stored for a session, if there is any and it fits.
-pub(crate) async fn take_advice(core: &Core, session: &SessionRef, room: usize) -> Result<Option<String>, StoreError> {
+pub(crate) async fn take_advice(
+    core: &Core,
+    session: &SessionRef,
+    max_bytes: usize,
+) -> Result<Option<String>, StoreError> {
     let take = |old: Option<SessionRecord>| match old {
-        Some(mut record) if record.advice.as_ref().is_some_and(|advice| advice.len() <= room) => {
+        Some(mut record) if record.advice.as_ref().is_some_and(|advice| advice.len() <= max_bytes) => {
             let advice = record.advice.take();
             (Next::Put(record), advice)
         }

@@ -142,8 +142,8 @@ impl Diff {
             }
             for hunk in &file.hunks {
                 let text = &self.text[hunk.text.clone()];
-                let room = most.saturating_sub(head.len());
-                let (text, cut) = if text.len() > room { (whole_lines(text, room), true) } else { (text, false) };
+                let left = most.saturating_sub(head.len());
+                let (text, cut) = if text.len() > left { (whole_lines(text, left), true) } else { (text, false) };
                 let needed = text.len() + if has_head { 0 } else { head.len() };
                 if !open.text.is_empty() && open.text.len() + needed > most {
                     portions.push(std::mem::take(&mut open));

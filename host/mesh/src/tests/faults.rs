@@ -50,6 +50,8 @@ async fn day(world: &World) -> Promised {
             promised.acknowledged.extend(lease.messages);
         }
     }
+    // Nothing of this is old enough to go.
+    let _either_way = world.mesh.clean_up(crate::Scope::Everything, crate::DryRun::No, None).await;
     promised
 }
 
@@ -101,6 +103,42 @@ async fn a_write_that_fails_costs_only_what_was_not_answered() {
         for fault in [Fault::Fail, Fault::FailToSync, Fault::Tear] {
             for tail in [None, Some(Tail::Lost), Some(Tail::Torn), Some(Tail::Kept)] {
                 check(Some((nth, fault)), tail).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_cleanup_that_fails_at_any_write_costs_nothing_that_is_still_unread() {
+    let prepared = async || {
+        let world = World::new();
+        day(&world).await;
+        world.machine.pass(8 * 24 * 3_600_000);
+        let sent = world.send(&shell_call(None), "bob", draft("new")).await.expect("sent");
+        (world, sent.id)
+    };
+    let writes = {
+        let (world, _) = prepared().await;
+        let before = world.store.writes();
+        let cleaned = world.mesh.clean_up(crate::Scope::Everything, crate::DryRun::No, None).await.expect("cleaned up");
+        assert!(world.store.writes() > before, "it deletes something: {cleaned:?}");
+        world.store.writes() - before
+    };
+    for nth in 1..=writes {
+        for fault in [Fault::Fail, Fault::FailToSync, Fault::Tear, Fault::Forget] {
+            for tail in [None, Some(Tail::Lost), Some(Tail::Torn), Some(Tail::Kept)] {
+                let (mut world, unread) = prepared().await;
+                world.store.fail_at(nth, fault);
+                let _either_way = world.mesh.clean_up(crate::Scope::Everything, crate::DryRun::No, None).await;
+                if let Some(tail) = tail {
+                    world.store = std::sync::Arc::new(world.store.crash(tail));
+                }
+                let after = world.another_process();
+                let again = after.mesh.clean_up(crate::Scope::Everything, crate::DryRun::No, None).await;
+                again.unwrap_or_else(|error| panic!("{fault:?} at {nth}, {tail:?}: {error}"));
+                let fetched = after.mesh.fetch(&name("bob"), &Fetch::default()).await.expect("readable");
+                let ids: Vec<_> = fetched.messages.iter().map(|message| message.message.id).collect();
+                assert_eq!(ids, [unread], "{fault:?} at {nth}, {tail:?}");
             }
         }
     }
