@@ -22,7 +22,7 @@ const CALLS: [&str; 10] = [
     "unlinkat",
     "ftruncate",
 ];
-/// It is killed at so many first calls of each kind, and at each nth after them until it ends by itself.
+/// It is killed at each of the first calls of a kind, and then at every so manieth until it ends by itself.
 const FIRST_CALLS: usize = 12;
 const THEN_EACH: usize = 17;
 /// A segment of a log is sealed when it has grown to this many bytes.
@@ -45,7 +45,7 @@ impl Start {
     fn kill_everywhere(&self, command: &[&str], holds: impl Fn(&str)) {
         let mut kills = 0;
         for call in CALLS {
-            for nth in (1..=FIRST_CALLS).chain((FIRST_CALLS..).step_by(THEN_EACH).skip(1)) {
+            for nth in (1..=FIRST_CALLS).chain((FIRST_CALLS + THEN_EACH..).step_by(THEN_EACH)) {
                 fs::remove_dir_all(&self.stage.data).expect("it was there");
                 copy(&self.kept, &self.stage.data);
                 let ended = self.stage.run_killed_at(call, nth, command);

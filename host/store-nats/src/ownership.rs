@@ -198,7 +198,7 @@ pub(crate) async fn settle(connection: &Connection, home: &Key) -> Result<String
         if let Some(machine) = machine_of(connection, home).await? {
             return Ok(machine);
         }
-        values::own(connection, &owner_key(home)).await?;
+        values::become_owner(connection, &owner_key(home)).await?;
     }
 }
 

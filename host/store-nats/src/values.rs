@@ -142,7 +142,7 @@ pub(crate) async fn first(connection: &Connection, key: &Key, from: u64) -> Resu
 }
 
 /// Records this machine as the owner of a key, unless another machine was faster. The caller reads again to see who has it.
-pub(crate) async fn own(connection: &Connection, key: &Key) -> Result<(), StoreError> {
+pub(crate) async fn become_owner(connection: &Connection, key: &Key) -> Result<(), StoreError> {
     let bucket = connection.options.map_bucket();
     let everyones = subjects::of_value(&bucket, "*", key);
     let subject = subjects::of_value(&bucket, &connection.options.machine, key);

@@ -121,10 +121,10 @@ async fn what_was_not_retired_is_found_after_a_loss_of_power_at_every_sync() {
         disk.acknowledge(format!("entry {round}"));
         if round % 9 == 8 {
             let all = read_all(&store, &log).await;
-            let half = all.entries[all.entries.len() / 2].at;
+            let middle = &all.entries[all.entries.len() / 2];
             // It may take effect before it is answered.
-            disk.acknowledge(format!("retired {}", number(&all.entries[all.entries.len() / 2].bytes)));
-            store.retire(&log, half).await.expect("retired");
+            disk.acknowledge(format!("retired {}", number(&middle.bytes)));
+            store.retire(&log, middle.at).await.expect("retired");
         }
     }
     assert!(read_all(&store, &log).await.entries.len() < 30, "segments were retired");
@@ -142,10 +142,10 @@ async fn what_was_not_retired_is_found_after_a_loss_of_power_at_every_sync() {
             let store = FilesStore::open(folder.path(), options).expect("a store");
             let of = |word| moment.acknowledged.iter().filter_map(move |line| line.strip_prefix(word)?.parse().ok());
             let retired: u64 = of("retired ").max().unwrap_or_default();
+            let all = numbers(&store, &log).await;
             for kept in of("entry ").filter(|entry: &u64| *entry >= retired) {
                 let found = store.find(&log, &[term(kept)]).await.expect("found");
                 let found: Vec<u64> = found.iter().map(|entry| number(&entry.bytes)).filter(|n| *n == kept).collect();
-                let all = numbers(&store, &log).await;
                 assert_eq!(found, [kept], "{when}: of {all:?}");
             }
             store.append(&log, &[entry(900)], Expect::Any, Durability::Process).await.expect("appended");

@@ -134,9 +134,11 @@ impl Row {
         }
     }
 
-    /// What it may have.
-    pub(crate) fn budget(self) -> Budget {
+    /// What it may have in a phase.
+    pub(crate) fn budget(self, phase: Phase) -> Budget {
         match self {
+            // The start of a server cleans up first, and what was never cleaned takes as long as `gc` does.
+            Row::Serve if phase == Phase::Collecting => Budget::None,
             Row::Resident => Budget::Ratio(1.3),
             Row::Serve => Budget::Absolute(0.3),
             // It is asked to look at every segment, so it takes as long as there is much to look at.

@@ -88,7 +88,7 @@ impl Table {
         let one = self.measured.iter().find(|one| (one.row, one.phase, one.age) == (row, phase, age))?;
         let is_first = phase != Phase::After && self.ages.first() == Some(&age);
         let day = self.first(row)?;
-        let text = match row.budget() {
+        let text = match row.budget(phase) {
             Budget::Absolute(_) | Budget::None => rows::spoken(one.value, row.unit()),
             Budget::Age | Budget::Ratio(_) if is_first || one.value.is_infinite() => {
                 rows::spoken(one.value, row.unit())
@@ -100,11 +100,7 @@ impl Table {
 
     fn is_over(&self, one: &Measured) -> bool {
         let day = self.first(one.row).unwrap_or(one.value);
-        // The start of a server cleans up first, and what was never cleaned takes as long as `gc` does.
-        if (one.row, one.phase) == (Row::Serve, Phase::Collecting) {
-            return one.value.is_infinite();
-        }
-        rows::is_over(one.row.budget(), one.age, one.value, day)
+        rows::is_over(one.row.budget(one.phase), one.age, one.value, day)
     }
 
     /// What everything of a row is compared with.
