@@ -66,7 +66,7 @@ fn a_script_asks_and_the_user_answers_from_another_process() {
     stage.configure("ask-patience = '1s'\n");
     assert_eq!(stage.run(&["ask", "Anybody?", "--wait"]).code, Some(7), "as long as the user's settings say");
     let all = stage.relay_ok(&["asks", "--all"]);
-    assert_eq!(all.matches("nobody answered in time").count(), 2, "{all}");
+    assert_eq!(all.matches("no answer came in time").count(), 2, "{all}");
 }
 
 #[test]

@@ -50,7 +50,7 @@ fn addresses_that_lead_to_nobody_or_to_several() {
         check!(stage, "invalid-name", stage.run(&["register", "Bob!"]));
         check!(stage, "unknown-message", stage.run(&["message", "01JD8Z3K5V0000000000000000"]));
         let alone = stage.run(&["send", "--broadcast", "hello", "--team", "nobodys"]);
-        check!(stage, "broadcast-to-nobody", alone);
+        check!(stage, "broadcast-to-no-other-agent", alone);
         check!(stage, "empty-key", stage.run(&["send", "builder", "hello", "--idempotency-key", ""]));
         check!(stage, "invalid-message-id", stage.run(&["message", "number-one"]));
         check!(stage, "unknown-command", stage.run(&["teleport"]));

@@ -263,7 +263,7 @@ fn processes_with(words: &str) -> usize {
 #[test]
 fn channels_are_joined_listed_and_written_to() {
     let stage = stage();
-    check(&stage.run(&["send", "#audit", "hello"]), 3, "nobody has joined `#audit`");
+    check(&stage.run(&["send", "#audit", "hello"]), 3, "no agent has joined `#audit`");
     check(&stage.run(&["send", "#Au dit", "hello"]), 2, "is no channel");
     check(&stage.run(&["channel", "join", "A_B", "--agent", "alice"]), 2, "is no channel");
     check(&stage.run(&["channel", "join", "audit"]), 2, "for which agent");

@@ -23,7 +23,7 @@ fn a_commit_of_what_another_holds_is_refused_and_everybody_may_go_around() {
     assert_eq!(commit(&stage, Some("bob")).code, Some(1), "another agent is refused as a person is");
     let unknown = commit(&stage, Some("nobody"));
     assert_eq!(unknown.code, Some(1), "and so is whoever names an agent that there is none of: {unknown:?}");
-    let said = "relay-mesh guard: no agent named `nobody` has joined; this commit is nobody's\n";
+    let said = "relay-mesh guard: no agent named `nobody` has joined; this commit has no agent\n";
     assert!(unknown.stderr.starts_with(said), "{unknown:?}");
     assert_eq!(commit(&stage, Some("alice")).code, Some(0), "she holds it herself");
 

@@ -58,7 +58,7 @@ fn codex_that_nobody_has_on_screen_does_nothing_for_mail() {
         let codex = Codex::new(&stage, &model);
         let terminal = codex.joined("alice");
         let session = left(&stage, terminal);
-        assert!(because(&stage).contains("nobody has it on screen"), "{}", because(&stage));
+        assert!(because(&stage).contains("no terminal shows it"), "{}", because(&stage));
         let id = send(&stage, "alice", "Do it.");
         // Another terminal of the same app server shows another thread.
         let other = codex.open();

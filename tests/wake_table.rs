@@ -149,7 +149,7 @@ fn markdown(table: &Value) -> String {
     let mut page = String::from(
         "# What was tried with each harness\n\n\
          A harness is the agent's client: Claude Code, Codex and so on. Written by `make clients` from its run with \
-         the real clients; nobody types it. A cell says by what means \
+         the real clients; it is not typed by hand. A cell says by what means \
          a test saw the thing happen; *untried* says that no test has. `relay-mesh harnesses --matrix` shows the \
          same.\n\n| harness | version |",
     );

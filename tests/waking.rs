@@ -78,7 +78,7 @@ fn each_way_is_tried_in_order_until_one_works() {
     check(&tried, &["gateway failed", "socket worked"]);
     assert_eq!(heard.join().expect("it hears")["text"], "again");
     let (tried, ..) = woken(&stage, &["again"]);
-    check(&tried, &["gateway failed", "nobody listens at", "file worked"]);
+    check(&tried, &["gateway failed", "no process listens at", "file worked"]);
 
     // The program exists, and gets each word as one argument, whatever it contains.
     stage.program("gateway", GATEWAY);
@@ -131,7 +131,7 @@ fn an_agent_is_woken_by_its_own_ways_first() {
     let stage = stage("[wake]\ntimeout = '100ms'\n");
     // bob has no session. The message waits, and the file is written.
     let (tried, told, code) = woken(&stage, &["the build is red", "--to", "bob"]);
-    check(&tried, &["routes failed: it has no session, and nobody listens for it within 100ms", "file worked"]);
+    check(&tried, &["routes failed: it has no session, and no process listens for it within 100ms", "file worked"]);
     assert_eq!((code, &told["to"]), (Some(0), &"bob".into()));
     let id = told["message"].as_str().expect("an id").to_owned();
     let file = std::fs::read_to_string(stage.data.join("wake/trigger")).expect("a file");
@@ -176,7 +176,7 @@ fn that_a_wake_file_was_written_proves_nothing_and_the_next_way_is_tried() {
     let stage = stage("[wake]\ntimeout = '300ms'\n");
     carol_begins(&stage);
     let (tried, ..) = woken(&stage, &["x", "--to", "carol"]);
-    check(&tried, &["routes failed: nobody took it within 300ms; notified by wake-file", "file worked"]);
+    check(&tried, &["routes failed: no process took it within 300ms; notified by wake-file", "file worked"]);
 }
 
 /// A session of Claude Code, reported by its hook, joins as carol.

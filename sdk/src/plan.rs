@@ -219,7 +219,7 @@ pub fn token_command(setup: &Setup) -> String {
 /// The text of the line by which we match a file as ours.
 const STAMP: &str = "relay-mesh wrote this file and takes it out again while this line holds: ";
 
-/// Adds a last line with a digest of the text, so that we match our file if nobody changed it. The line
+/// Adds a last line with a digest of the text, so that we match our file if no user changed it. The line
 /// is a comment; the file's extension decides its syntax.
 ///
 /// ```

@@ -324,7 +324,7 @@ fn all_of(names: &[AgentName]) -> String {
 fn listed(names: &[AgentName], last: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.as_slice() {
-        [] => "nobody".to_owned(),
+        [] => "no agent".to_owned(),
         [one] => one.clone(),
         [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }

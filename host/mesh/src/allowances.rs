@@ -86,7 +86,7 @@ impl Starts {
 pub enum NotAllowed {
     /// The caller is in a session that has no agent.
     #[error(
-        "this shell belongs to a session of {harness} that has no agent, and nobody can be allowed what has no name"
+        "this shell belongs to a session of {harness} that has no agent, and only an agent can be allowed anything"
     )]
     Nameless {
         /// The session's harness.

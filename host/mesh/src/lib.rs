@@ -120,7 +120,7 @@ pub struct Limits {
     pub away_after: u64,
     /// How long mail waits at most for the next prompt of a user who stopped a turn, in milliseconds.
     pub after_stop: u64,
-    /// Whether mail may have a session work that nobody has on screen.
+    /// Whether mail may start a turn in a session that no terminal shows.
     pub background: bool,
     /// How long settled mail is kept, in milliseconds.
     pub keep: u64,

@@ -55,7 +55,7 @@ impl Exit {
             Exit::Failure => "something failed, or a check found something broken",
             Exit::Usage => "the command line, a name, an id or a setting is not well formed; nothing was done",
             Exit::NotFound => "the agent, message or harness is not there",
-            Exit::Refused => "it is not yours to do, or nobody consented",
+            Exit::Refused => "it is not yours to do, or no consent was given",
             Exit::Store => "the data folder is missing, unreadable, full or damaged",
             Exit::Held => "somebody else holds what was asked for; nothing was done",
             Exit::TimedOut => "what was waited for did not come in time",

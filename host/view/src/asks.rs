@@ -58,7 +58,7 @@ pub struct AskDetail {
     pub until: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered: Option<AskAnswerView>,
-    // Why nobody has to answer any more.
+    // Why no answer is needed any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled: Option<String>,
 }

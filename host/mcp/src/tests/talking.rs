@@ -107,7 +107,7 @@ async fn whatever_is_wrong_is_told_with_what_to_do_next() {
                 r#"{"to": "builder", "body": "x", "reply_to": "01JD8Z3K5V0000000000000000"}"#,
                 "leave it out",
             ),
-            ("broadcast", r#"{"body": "hi"}"#, "[there is nobody else to send it to."),
+            ("broadcast", r#"{"body": "hi"}"#, "[there is no other agent to send it to."),
             ("message_status", r#"{"id": "01JD8Z3K5V0000000000000000"}"#, "Use the id that send_message gave you."),
             ("fetch_messages", r#"{"wait_seconds": 301}"#, "[`wait_seconds` is 301 and may be at most 300."),
             (

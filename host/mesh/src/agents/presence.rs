@@ -25,7 +25,7 @@ pub(crate) struct Traces {
     pub(crate) process_runs: Option<bool>,
     /// Whether its process cannot be looked up, because it is in another PID namespace. Then its heartbeat counts.
     pub(crate) is_elsewhere: bool,
-    /// Whether nobody has the session on screen any more, as far as is known.
+    /// Whether no terminal shows the session any more, as far as is known.
     pub(crate) unseen: Unseen,
     /// The last heartbeat of an agent that has no session here.
     pub(crate) heartbeat: Option<Instant>,
@@ -61,12 +61,12 @@ fn judge(agent: &Agent, traces: &Traces, now: Instant, away_after: u64) -> (Pres
                 (Presence::Offline, format!("its session ended {} ago", span(now.since(record.heard))))
             }
             (_, Some(false)) => (Presence::Offline, "its process no longer runs".to_owned()),
-            _ if traces.unseen == Unseen::Offline => (Presence::Offline, "nobody has it on screen".to_owned()),
+            _ if traces.unseen == Unseen::Offline => (Presence::Offline, "no terminal shows it".to_owned()),
             (Activity::Busy, _) if traces.unseen == Unseen::Background => {
-                (Presence::Busy, "works in the background: nobody has it on screen".to_owned())
+                (Presence::Busy, "works in the background: no terminal shows it".to_owned())
             }
             (Activity::Idle, _) if traces.unseen == Unseen::Background => {
-                (Presence::Idle, "waits in the background: nobody has it on screen".to_owned())
+                (Presence::Idle, "waits in the background: no terminal shows it".to_owned())
             }
             (Activity::Busy, Some(true)) => (Presence::Busy, format!("works, heard {} ago", span(silence))),
             (Activity::NeedsInput, Some(true)) => (Presence::NeedsInput, "waits for its user".to_owned()),

@@ -130,7 +130,7 @@ pub struct NewAsk {
     pub patience: Option<u64>,
     /// What makes it the same question if it is asked again, for example after a reconnect. Never shown.
     pub same_as: Option<String>,
-    /// The process that waits for the answer. Once it has ended, nobody has to answer any more.
+    /// The process that waits for the answer. Once it has ended, no answer is needed any more.
     pub process: Option<Process>,
     /// Whether the asking agent gets the answer as a message, because nobody waits for it.
     pub by_mail: bool,
@@ -171,7 +171,7 @@ pub enum AskStage {
         /// Where it was given, as text for the user.
         via: String,
     },
-    /// It was answered elsewhere, or nobody has to answer any more.
+    /// It was answered elsewhere, or no answer is needed any more.
     Settled { at: Instant, why: String },
 }
 
@@ -216,7 +216,7 @@ pub enum AskStatus {
     Answered,
     /// It was answered elsewhere, or nobody has to any more.
     Settled,
-    /// Nobody answered in time, so that it is refused.
+    /// No answer came in time, so that it is refused.
     Expired,
 }
 
@@ -239,7 +239,7 @@ pub enum AskOutcome {
     Answered(UserAnswer),
     /// It was answered elsewhere, or nobody has to any more.
     Settled,
-    /// Nobody answered in time: it is refused, not cancelled.
+    /// No answer came in time: it is refused, not cancelled.
     Expired,
 }
 

@@ -135,7 +135,7 @@ fn message(line: &str, rest: &str, more: &[&str]) -> Result<Directive, Malformed
 
 fn addressed(line: &str, to: &str, text: &str) -> Result<Directive, Malformed> {
     match (to, text) {
-        ("", _) => Err(malformed(line, "it names nobody")),
+        ("", _) => Err(malformed(line, "it names no agent")),
         (_, "") => Err(malformed(line, "the message is empty")),
         (to, text) => Ok(Directive::Message { to: to.to_owned(), text: text.to_owned() }),
     }
@@ -219,7 +219,7 @@ mod tests {
         check("->relay:#audit <<<\none\n\ntwo>>>\nrest", &["to #audit: one\n\ntwo"]);
         check("->relay:bob <<<one>>>\n->relay:carol two", &["to bob: one", "to carol: two"]);
         check("use ->relay:bob text\n > ->relay:bob text\n ->relay:bob text", &[]);
-        check("->relay: text", &["wrong `->relay: text`: it names nobody"]);
+        check("->relay: text", &["wrong `->relay: text`: it names no agent"]);
         check("->relay:bob", &["wrong `->relay:bob`: the message is empty"]);
         check(
             "->relay:bob <<<open",

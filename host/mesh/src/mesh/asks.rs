@@ -46,7 +46,7 @@ impl Mesh {
         answer::answer_ask(self, id, answer, via).await
     }
 
-    /// Notes that a question was answered elsewhere, or that nobody has to answer any more. Does nothing to a question
+    /// Notes that a question was answered elsewhere, or that no answer is needed any more. Does nothing to a question
     /// that is over or gone.
     pub async fn settle_ask(&self, id: MessageId, why: &str) -> Result<(), StoreError> {
         list::settle(&self.core, id, why).await.map(drop)

@@ -20,7 +20,7 @@ pub enum SendError {
     #[error(transparent)]
     Channel(#[from] InvalidChannel),
     /// Nobody is in that channel.
-    #[error("nobody has joined `{0}`")]
+    #[error("no agent has joined `{0}`")]
     EmptyChannel(ChannelName),
     /// The caller is not registered.
     #[error("you have not registered")]
@@ -29,7 +29,7 @@ pub enum SendError {
     #[error("the message names no recipient")]
     Nobody,
     /// A broadcast whose audience contains no agent but the sender.
-    #[error("there is nobody else to send it to")]
+    #[error("there is no other agent to send it to")]
     NobodyElse,
     /// The message that it answers does not exist, or the caller may not see it.
     #[error("no message `{0}` was sent to you or by you")]

@@ -85,7 +85,7 @@ pub struct DriverAbilities {
     pub ask: bool,
     /// A session can be continued after its program has ended.
     pub resume: bool,
-    /// A turn goes on while nobody is connected.
+    /// A turn goes on without a connection.
     pub outlive: bool,
     /// Users can join the session with the harness's own terminal.
     pub join: bool,
@@ -168,7 +168,7 @@ pub enum PromptStatus {
     Answered,
     /// The harness shows that it never had it, or has dropped it.
     Lost,
-    /// Nobody can tell any more.
+    /// It cannot be told any more.
     Unknown,
 }
 

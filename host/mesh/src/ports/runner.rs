@@ -309,7 +309,7 @@ pub enum Ending {
     Cost,
     /// No answer that fits the schema.
     Shape,
-    /// Nobody is signed in, or the key is refused.
+    /// No account is signed in, or the key is refused.
     Login,
     /// Too many requests, or nothing left to spend.
     Limited,

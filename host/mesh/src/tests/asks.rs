@@ -92,7 +92,7 @@ async fn what_nobody_answers_is_refused_and_not_cancelled() {
     world.machine.pass(1);
     assert_eq!(world.mesh.wait_for_answer(id).await.expect("readable"), AskOutcome::Expired);
     let late = world.answers(id, text("8080"), "here").await;
-    assert!(late.contains("nobody answered in time"), "{late}");
+    assert!(late.contains("no answer came in time"), "{late}");
     let id = world.asks(question("Which host?")).await;
     world.machine.pass(10 * 60_000);
     assert_eq!(world.mesh.wait_for_answer(id).await.expect("readable"), AskOutcome::Expired, "ten minutes by default");
@@ -300,5 +300,5 @@ async fn an_agent_that_does_not_wait_gets_the_answer_as_mail_once() {
         world.mesh.asks().await.expect("readable");
     }
     let told = world.fetch("alice").await;
-    assert!(told.starts_with("Nobody answered in time") && told.matches("Which host?").count() == 1, "{told}");
+    assert!(told.starts_with("No answer came in time") && told.matches("Which host?").count() == 1, "{told}");
 }

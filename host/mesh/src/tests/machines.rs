@@ -501,7 +501,7 @@ async fn sessions_that_ended_are_put_away_where_no_server_runs_and_other_machine
     one.machine.kill(1);
     one.line(LinkState::Cut);
     assert_eq!(one.mesh.sessions().await.expect("listed").len(), 0);
-    assert_eq!(listed().await, 1, "nobody was told yet");
+    assert_eq!(listed().await, 1, "no session was told yet");
     one.line(LinkState::Good);
     assert_eq!(one.mesh.sessions().await.expect("listed").len(), 0);
     assert_eq!(listed().await, 0);

@@ -32,7 +32,7 @@ async fn a_session_whose_terminal_was_closed_is_offline() {
     let world = alice(World::new()).await;
     assert!(presence(&world, "alice").await.starts_with("idle: waits"));
     world.machine.kill(11);
-    assert_eq!(presence(&world, "alice").await, "offline: nobody has it on screen");
+    assert_eq!(presence(&world, "alice").await, "offline: no terminal shows it");
     let id = world.say("alice", "do it").await;
     assert_eq!(world.history(id).await, "stored", "nobody was notified");
     assert_eq!(world.shown("s1", "stop").await, "", "its turn ends unseen");
@@ -59,7 +59,7 @@ async fn what_a_session_was_given_as_it_was_opened_again_stays_given() {
 async fn a_user_may_have_sessions_work_in_the_background() {
     let world = alice(World::with(Limits { background: true, ..Limits::default() })).await;
     world.machine.kill(11);
-    assert_eq!(presence(&world, "alice").await, "idle: waits in the background: nobody has it on screen");
+    assert_eq!(presence(&world, "alice").await, "idle: waits in the background: no terminal shows it");
 }
 
 #[tokio::test]
@@ -71,11 +71,11 @@ async fn a_terminal_shows_one_session_at_a_time() {
     world.hook("s2", "prompt").await;
     world.machine.kill(12);
     assert!(presence(&world, "alice").await.starts_with("idle: "), "bob was in the other one");
-    assert_eq!(presence(&world, "bob").await, "offline: nobody has it on screen");
+    assert_eq!(presence(&world, "bob").await, "offline: no terminal shows it");
     // A third session in the terminal of the first.
     world.hook("s3", "start").await;
     world.hook("s3", "prompt").await;
-    assert_eq!(presence(&world, "alice").await, "offline: nobody has it on screen");
+    assert_eq!(presence(&world, "alice").await, "offline: no terminal shows it");
 }
 
 #[tokio::test]

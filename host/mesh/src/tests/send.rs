@@ -242,7 +242,7 @@ async fn a_broadcast_reaches_everyone_but_its_sender_and_the_gone() {
     assert_eq!(to(Audience { team: Some("red".to_owned()), harness: None }).await, "carol@red");
     assert_eq!(
         to(Audience { team: Some("blue".to_owned()), harness: None }).await,
-        "there is nobody else to send it to"
+        "there is no other agent to send it to"
     );
 }
 

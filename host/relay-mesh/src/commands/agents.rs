@@ -45,8 +45,8 @@ impl CommandSpec for Args {
         };
         if agents.is_empty() {
             context.printer.say(match self.query {
-                Some(_) => "nobody matches; `relay-mesh agents` shows everyone",
-                None => "nobody is here yet; `relay-mesh register NAME` makes an agent for this command line",
+                Some(_) => "no agent matches; `relay-mesh agents` shows everyone",
+                None => "no agents are here yet; `relay-mesh register NAME` makes an agent for this command line",
             });
         }
         let as_found = self.query.is_some();

@@ -22,8 +22,8 @@ use crate::signals::Stop;
 #[command(after_help = "Examples:\n  \
     relay-mesh ask 'Which port shall the server use?' --wait\n  \
     relay-mesh ask 'Deploy now?' --choices yes,no --wait --timeout 5m\n\n\
-    With --wait it prints the answer. Exits with 0 if the user answered, with 4 if they refused, and with 7 if nobody \
-    answered in time, which is refused too. Without --wait it prints the question's id; an agent gets the answer as a \
+    With --wait it prints the answer. Exits with 0 if the user answered, with 4 if they refused, and with 7 if no \
+    answer came in time, which is refused too. Without --wait it prints the question's id; an agent gets the answer as a \
     message. The user sees the question by `relay-mesh asks`.")]
 pub(crate) struct Args {
     /// The question
@@ -102,11 +102,11 @@ async fn told(
             Ok(Exit::Success)
         }
         AskOutcome::Settled => {
-            context.printer.say("nobody has to answer any more");
+            context.printer.say("no answer is needed any more");
             Ok(Exit::Refused)
         }
         AskOutcome::Expired => {
-            context.printer.say("nobody answered in time, so that it is refused");
+            context.printer.say("no answer came in time, so that it is refused");
             Ok(Exit::TimedOut)
         }
     }

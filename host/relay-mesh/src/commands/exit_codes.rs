@@ -16,7 +16,7 @@ use crate::render::{Show, table};
         1  something failed, or a check found something broken\n\
         2  the command line, a name, an id or a setting is not well formed; nothing was done\n\
         3  the agent, message or harness is not there\n\
-        4  it is not yours to do, or nobody consented\n\
+        4  it is not yours to do, or no consent was given\n\
         5  the data folder is missing, unreadable, full or damaged\n\
         6  somebody else holds what was asked for; nothing was done\n\
         7  what was waited for did not come in time\n\n\

@@ -57,7 +57,7 @@ enum Command {
     #[command(after_help = "Example:\n  relay-mesh guard status\n\nExits with 1 if nothing here runs the guard.")]
     Status(Where),
     /// Check the staged files, as the hook does. Exits with 6 if another agent holds any of them
-    #[command(after_help = "Example:\n  relay-mesh guard check && echo 'nobody else holds what is staged'")]
+    #[command(after_help = "Example:\n  relay-mesh guard check && echo 'no other agent holds what is staged'")]
     Check,
 }
 
@@ -170,7 +170,7 @@ async fn held(context: &Context) -> Result<Vec<Held>, CommandError> {
 async fn committer(open: &Open, context: &Context) -> Result<Principal, CommandError> {
     match context.principal(open, None).await {
         Err(error @ (IdentifyError::Unknown(_) | IdentifyError::NotYours(_) | IdentifyError::Elsewhere { .. })) => {
-            context.printer.on_standard_error(&format!("relay-mesh guard: {error}; this commit is nobody's\n"));
+            context.printer.on_standard_error(&format!("relay-mesh guard: {error}; this commit has no agent\n"));
             Ok(open.mesh.identify(&context.call(None)).await?)
         }
         outcome => Ok(outcome?),

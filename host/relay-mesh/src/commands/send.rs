@@ -134,7 +134,7 @@ impl CommandSpec for Args {
         let from = caller.agent().cloned().unwrap_or_else(AgentName::shell);
         context.printer.show(&SentShape::of(&sent, from.to_string())).map_err(|error| unsaid(error, &sent))?;
         if sent.recipients.is_empty() {
-            context.printer.say("nobody else is here");
+            context.printer.say("no other agent is here");
         }
         if self.wake {
             wake(context, &open, &caller, &sent).await?;

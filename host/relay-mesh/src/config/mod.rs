@@ -109,7 +109,7 @@ pub(crate) struct Settings {
     pub(crate) hold_after_stop: Setting<u64>,
     /// How long a question to the user waits before it counts as refused, in milliseconds.
     pub(crate) ask_patience: Setting<u64>,
-    /// Whether mail may have a session work that nobody has on screen.
+    /// Whether mail may start a turn in a session that no terminal shows.
     pub(crate) background: Setting<bool>,
     /// Messages in one chain without the user, before waking stops.
     pub(crate) hops: Setting<u32>,

@@ -206,7 +206,7 @@ fn with_users_own(
     let is_users = launch.command.first().is_some_and(|program| program == USERS_COMMAND);
     if is_users && wanted.command.is_empty() {
         let hint = "you can, in a terminal of your own, as in `relay-mesh spawn helper --acp 'opencode acp'`";
-        return Err(CommandError::usage("nobody has named the program of that agent", hint));
+        return Err(CommandError::usage("no program is named for that agent", hint));
     }
     let mut environment = launch.environment.clone();
     for name in &wanted.variables {

@@ -55,7 +55,7 @@ impl Deltas {
         let socket = match bound {
             Ok(socket) => socket,
             Err(error) => {
-                tracing::warn!(error = %mesh::reasons(&error), "nobody can observe what driven agents say");
+                tracing::warn!(error = %mesh::reasons(&error), "no process can observe what driven agents say");
                 return;
             }
         };

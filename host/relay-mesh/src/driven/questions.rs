@@ -97,7 +97,7 @@ impl Driving {
         let Some(mut question) = self.questions.remove(id) else { return Ok(()) };
         let answer = match outcome {
             AskOutcome::Answered(answer) => Some(answer),
-            AskOutcome::Expired => Some(UserAnswer::Refuse("nobody answered in time".to_owned())),
+            AskOutcome::Expired => Some(UserAnswer::Refuse("no answer came in time".to_owned())),
             AskOutcome::Settled => None,
         };
         self.note(Happening::Settled { question: id.to_owned(), answer: answer.clone() });

@@ -1,5 +1,5 @@
 //! What is different about an agent that is a thread of a tool: it ends with the server by which its caller talks with
-//! it, rests when nobody has used it for a while, is not started anew when its program dies, and has a row in the
+//! it, rests when it was unused for a while, is not started anew when its program dies, and has a row in the
 //! registry from which it can be gone on with.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ const RESTS_AFTER: u64 = 10 * 60_000;
 /// How often to look whether its server lives.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 /// Why it ends.
-const UNUSED: &str = "nobody has used it for a while";
+const UNUSED: &str = "it was unused for a while";
 const FORSAKEN: &str = "the server that it was started by has ended";
 
 impl Driving {

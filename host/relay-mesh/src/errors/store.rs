@@ -56,7 +56,7 @@ impl Explain for StoreError {
                         .to_owned()
                 }
                 ServerTrouble::Unsupported => {
-                    "the server is too old, or nobody answers for JetStream there: `relay-mesh doctor --store` says which"
+                    "the server is too old, or JetStream does not answer there: `relay-mesh doctor --store` says which"
                         .to_owned()
                 }
                 ServerTrouble::TooLong => {

@@ -205,7 +205,7 @@ fn tell(context: &Context, about: &PlanContext<'_>, plan: &Plan, outcome: PlanOu
         PlanOutcome::Shown => printer.say(&format!("{}. Nothing was changed; leave out `--dry-run` to do it.", diff::future(plan))),
         PlanOutcome::Declined => printer.say("Nothing was changed."),
         PlanOutcome::Unasked => printer.warn(&format!(
-            "nothing was changed, because nobody is here to agree ({}); look at the changes and say `--yes` to make them",
+            "nothing was changed, because without a terminal no user can agree ({}); look at the changes and say `--yes` to make them",
             diff::future(plan)
         )),
         PlanOutcome::Applied => {

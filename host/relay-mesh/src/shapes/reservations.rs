@@ -87,7 +87,7 @@ impl Show for ReservedShape {
             )
         });
         let lines: Vec<String> = taken.chain(given_up).chain(reserved).chain(conflicts).collect();
-        if lines.is_empty() { "free: nobody holds any of it".to_owned() } else { lines.join("\n") }
+        if lines.is_empty() { "free: no agent holds any of it".to_owned() } else { lines.join("\n") }
     }
 }
 

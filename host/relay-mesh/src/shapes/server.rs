@@ -181,7 +181,7 @@ impl StatusShape<'_> {
                     Some(screen) => agents_on(screen, self.agents, self.now, self.detail),
                     None => agents_table(self.agents, self.now),
                 };
-                ("nobody has joined", (!self.agents.is_empty()).then(table))
+                ("no agent has joined", (!self.agents.is_empty()).then(table))
             }
             StatusPart::Reservations => {
                 let table = || match screen {
@@ -227,7 +227,7 @@ impl StatusShape<'_> {
         )];
         if self.counted > 0 {
             blocks[0].push_str(&format!(
-                "\n        {} of these by the servers' count: nobody has read them yet, nor whether all are sound",
+                "\n        {} of these by the servers' count: they are not read yet, nor checked",
                 counted(self.counted, "message")
             ));
         }

@@ -51,7 +51,7 @@ impl Show for WokenShape {
             (Some(to), None, None) => Some(format!("did not wake {to}")),
             // What was tried is all there is to say.
             (None, Some(_), _) => None,
-            (None, None, _) => Some("woke nobody: none of your methods worked".to_owned()),
+            (None, None, _) => Some("woke no session: none of your methods worked".to_owned()),
         });
         lines.join("\n")
     }

@@ -142,7 +142,7 @@ async fn by_routes(
     let timeout = if has_session { timeout } else { timeout.min(WITHOUT_SESSION) };
     let status = bring(open, caller, sent.id, timeout).await?;
     let history = status.recipients.into_iter().map(|recipient| recipient.history).next().unwrap_or_default();
-    let why_not = if has_session { "nobody took it" } else { "it has no session, and nobody listens for it" };
+    let why_not = if has_session { "no process took it" } else { "it has no session, and no process listens for it" };
     let routed = match &history.hold {
         Some(hold) => Routed::Held(format!("waking is held back: {}", hold.reason)),
         None => Routed::Tried(judged(&history, why_not, timeout)),

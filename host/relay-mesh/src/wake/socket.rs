@@ -14,7 +14,7 @@ pub(super) async fn tell(path: &Path, line: &[u8]) -> Result<String, String> {
     };
     told.await.map(|()| format!("{} took it", path.display())).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => format!("there is no socket at {}", path.display()),
-        io::ErrorKind::ConnectionRefused => format!("nobody listens at {}", path.display()),
+        io::ErrorKind::ConnectionRefused => format!("no process listens at {}", path.display()),
         _ => format!("{} did not take it: {error}", path.display()),
     })
 }

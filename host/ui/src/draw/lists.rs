@@ -35,7 +35,7 @@ pub(super) fn agents(buffer: &mut Buffer, live: &Live, screen: &mut Screen) {
     if lines.is_empty() {
         let text = match (live.is_read(), live.agent_count()) {
             (false, 0) => "reading the mesh…",
-            (true, 0) => "nobody is here yet",
+            (true, 0) => "no agents are here yet",
             (_, _) => "no agent has that; Esc shows all",
         };
         write(buffer, area, &Line::from(Span::styled(text, screen.palette.of(Tone::Faint))));

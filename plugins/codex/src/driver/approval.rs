@@ -85,7 +85,7 @@ impl Link {
     pub(super) fn answer(&mut self, thread: &str, reply: Reply, out: &mut Outbox) {
         let kept = reply.kept.as_deref().and_then(|kept| serde_json::from_str::<Kept>(kept).ok());
         let Some(Kept { id, kind }) = kept else {
-            let gone = Error::NotFound("nobody waits for this answer any more".to_owned());
+            let gone = Error::NotFound("no request waits for this answer any more".to_owned());
             return out.refuse(Some(thread), &reply.question, gone);
         };
         let Some(result) = result(&kind, reply.answer) else {

@@ -21,7 +21,7 @@ use crate::shapes::asks::{AskShape, AsksShape};
     relay-mesh asks answer 01JD8Z3K5V refuse 'ask the team first'\n  \
     relay-mesh asks --all --json | jq '.asks[].what'\n\n\
     What waits here: approvals and questions of agents, consents, and agents that the loop guard has stopped. The first \
-    answer wins, wherever it is given. What nobody answers in time is refused. The questions of this machine alone are \
+    answer wins, wherever it is given. What is not answered in time is refused. The questions of this machine alone are \
     here, also if several machines share the mesh."
 )]
 pub(crate) struct Args {

@@ -187,7 +187,7 @@ fn refused(question: &Question, refusal: &Refusal) -> CommandError {
         ),
         Refusal::Unasked => CommandError::from(Failure {
             what: format!(
-                "nothing was installed, because nobody is here to agree to what `{name}` would be able to do"
+                "nothing was installed, because without a terminal no user can agree to what `{name}` would be able to do"
             ),
             hint: Some(format!("run it in a terminal, or name what it shall have: {flags}")),
             exit: Exit::Refused,

@@ -22,7 +22,7 @@ const LINE: usize = 64;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin keygen ~/keys/adapters.pem\n\n\
-    The file is the private half, in PKCS#8: keep it, and show it to nobody. What is printed is the public half: put it where \
+    The file is the private half, in PKCS#8: keep it secret. What is printed is the public half: put it where \
     your users look, beside your adapters. Who loses the key signs with another one, and each user has to agree to that.")]
 pub(super) struct Args {
     /// Where to write the private half
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CommandError> 
         CommandError::caused_by(&what, Some(hint.to_owned()), Exit::Failure, error)
     })?;
     context.printer.say(&format!(
-        "`{}` is the private half: keep it, and show it to nobody. The public half:",
+        "`{}` is the private half: keep it secret. The public half:",
         args.file.display()
     ));
     context.printer.show(&Made { key: key.publisher() })?;

@@ -35,7 +35,7 @@ pub(super) async fn run(start: Start, context: &Context) -> Result<Exit, Command
         PermissionOutcome::Begun(begun) => (begun.record, begun.notes),
         PermissionOutcome::Waits(ask) => {
             context.printer.show(&SpawnRequestShape::of(&ask))?;
-            context.printer.say("nobody waits: what comes of it is told by mail");
+            context.printer.say("not waiting: what comes of it is told by mail");
             return Ok(Exit::Success);
         }
     };

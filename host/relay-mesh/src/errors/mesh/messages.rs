@@ -107,7 +107,7 @@ impl Explain for SendError {
             SendError::Store { stored, source, .. } => match stored.as_slice() {
                 [] => source.hint(),
                 some => Some(format!(
-                    "it was stored for {}; send to the others again, with `--idempotency-key` nobody gets it twice",
+                    "it was stored for {}; send to the others again, with `--idempotency-key` no recipient gets it twice",
                     listed(some)
                 )),
             },

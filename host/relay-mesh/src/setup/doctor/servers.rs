@@ -128,12 +128,12 @@ fn why_no_stream(name: &str, error: &StoreError) -> String {
         ),
         Some(ServerTrouble::Full) => "the account has no room for it: raise its limits on the server".to_owned(),
         Some(ServerTrouble::Unsupported | ServerTrouble::NoLeader | ServerTrouble::OutOfReach) => {
-            "nobody answers for JetStream in this account: set `domain` in [nats] where the mesh lies in another one \
+            "JetStream does not answer in this account: set `domain` in [nats] where the mesh lies in another one \
              (`relay-mesh nats-auth` says which), or enable JetStream for the account"
                 .to_owned()
         }
         Some(ServerTrouble::Denied | ServerTrouble::TimedOut) => format!(
-            "this login may not ask for it, or nobody leads: allow what `relay-mesh nats-auth` prints, and have an \
+            "this login may not ask for it, or no server leads: allow what `relay-mesh nats-auth` prints, and have an \
              operator run `relay-mesh doctor --store` once to make {name}"
         ),
         Some(ServerTrouble::TooFewServers) => REPLICAS.to_owned(),
@@ -212,7 +212,7 @@ fn of_warning(name: &str, warning: &StreamWarning) -> Option<Finding> {
     let (severity, what, fix) = match warning {
         StreamWarning::DropsOld => (
             Severity::Warning,
-            format!("{name} drops what is old to make room, also mail that nobody has read"),
+            format!("{name} drops what is old to make room, unread mail too"),
             format!("{}, and no `--max-msgs-per-subject` for logs", edit("--discard=new")),
         ),
         StreamWarning::RollsUp => (
@@ -232,7 +232,7 @@ fn of_warning(name: &str, warning: &StreamWarning) -> Option<Finding> {
         ),
         StreamWarning::Forgets(after) => (
             Severity::Warning,
-            format!("{name} deletes everything after {}, also what nobody has read", long(after)),
+            format!("{name} deletes everything after {}, unread mail too", long(after)),
             edit("--max-age=7d (0 for the bucket of values)"),
         ),
         StreamWarning::TakesNoLonger(most) if *most < needed => (
@@ -308,7 +308,7 @@ mod tests {
             ServerCheck::Stream(stream.clone()),
             &[
                 "Warning: S holds 9 messages, 95 bytes, on one server, and is 95 % full",
-                "Warning: S drops what is old to make room, also mail that nobody has read",
+                "Warning: S drops what is old to make room, unread mail too",
             ],
         );
         let full = StreamReport { most_messages: Some(9), warnings: Vec::new(), replicas: 3, ..stream };

@@ -48,7 +48,7 @@ pub(crate) fn message(nonce: &str) -> Draft {
 
 /// The status of the test message, which has one recipient.
 pub(crate) fn only_recipient(status: MessageStatus) -> Result<RecipientStatus, CommandError> {
-    status.recipients.into_iter().next().ok_or_else(|| absent("the test message is in nobody's mail".to_owned()))
+    status.recipients.into_iter().next().ok_or_else(|| absent("the test message is in no inbox".to_owned()))
 }
 
 /// What has been reported of a message so far.

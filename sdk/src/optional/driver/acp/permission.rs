@@ -63,7 +63,7 @@ impl Link {
         let waits = |kept: &Kept, asked: &Vec<Value>| asked.contains(&kept.id);
         let Some(state) = self.sessions.get_mut(session) else { return };
         let Some(kept) = kept.filter(|kept| waits(kept, &state.asked)) else {
-            let gone = Error::NotFound("nobody waits for this answer any more".to_owned());
+            let gone = Error::NotFound("no request waits for this answer any more".to_owned());
             return out.refuse(Some(session), &reply.question, gone);
         };
         let of_kind = |kinds: &[&str]| {

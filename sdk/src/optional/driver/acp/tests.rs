@@ -112,7 +112,7 @@ fn a_command_is_shown_from_its_raw_input_and_asked_once() {
     conversation.asks(call, r#"p shown needs-input asks Operation::Command("rm -rf x")"#);
     conversation
         .answer(Answer::AllowForSession, r#""id":"p1","result":{"outcome":{"outcome":"selected","optionId":"o"}}"#);
-    conversation.answer(Answer::Allow, "nobody waits for this answer any more");
+    conversation.answer(Answer::Allow, "no request waits for this answer any more");
     conversation.asks(r#"{"title":"rm -rf x"}"#, r#"Operation::Other("rm -rf x")"#);
     conversation.answer(Answer::Fill("{}".to_owned()), "it does not offer this answer");
     conversation.answer(Answer::Refuse("no".to_owned()), r#""optionId":"n""#);
