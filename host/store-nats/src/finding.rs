@@ -2,30 +2,22 @@
 //! says which stretches to read (`catalog.rs`); elsewhere a lookup begins at the time of what is sought, because the
 //! server knows when it stored each message.
 
-use async_nats::datetime::from_nanos;
 use async_nats::jetstream::message::StreamMessage;
-use async_nats::jetstream::response::Response;
 use futures::{StreamExt, TryStreamExt};
-use serde::Deserialize;
 use store::{Entry, Key, Position, StoreError, Term, backend};
 
+use crate::beginning::{CLOCKS_DIFFER_BY, begins};
 use crate::catalog::{Catalog, Reach};
 use crate::cataloguing::{self, CatalogPlace, FoundCatalog, Growing};
 use crate::connection::Connection;
 use crate::direct;
-use crate::errors::server_error;
-use crate::logs::{end, floor_of, place, position, writers_of};
+use crate::logs::{floor_of, place, position};
 use crate::reading::{MessageLine, Messages, counts, lines, message_at, read};
 
-/// How far the clock of a machine may be from the servers', in milliseconds. Machines correct their clocks by the
-/// servers' (see `clock.rs`), to within seconds.
-const CLOCKS_DIFFER_BY: u64 = 3_600_000;
 /// How many bytes of a log are read at a time.
 const STEP: usize = 1 << 20;
 /// How many stretches are read at once.
 const AT_ONCE: usize = 8;
-/// The server's code for a request that no message answers.
-const NOTHING: u16 = 404;
 
 /// See [`store::Store::find`].
 pub(crate) async fn find(connection: &Connection, log: &Key, terms: &[Term]) -> Result<Vec<Entry>, StoreError> {
@@ -243,61 +235,4 @@ async fn grow(connection: &Connection, log: &Key, mut growing: Growing<'_>) -> R
     let catalog = growing.catalog.clone();
     growing.keep().await;
     Ok(catalog)
-}
-
-/// A position before which nothing is of that time or later, in milliseconds since 1970.
-pub(crate) async fn begins(connection: &Connection, log: &Key, since: u64) -> Result<Position, StoreError> {
-    // Asked first: what is stored meanwhile comes after it.
-    let end = end(connection, log).await?;
-    if end == Position::START {
-        return Ok(end);
-    }
-    let Some(time) = rfc3339(since.saturating_sub(CLOCKS_DIFFER_BY)) else { return Ok(Position::START) };
-    let stream = connection.logs().await?;
-    let subject = writers_of(connection, log).await?.filter(connection, log);
-    let request = serde_json::json!({ "start_time": time, "next_by_subj": subject });
-    let asked = format!("STREAM.MSG.GET.{}", stream.cached_info().config.name);
-    let jetstream = connection.jetstream().await?;
-    let answer: Result<Response<MessageResponse>, _> = jetstream.request(asked, &request).await;
-    match answer {
-        Ok(Response::Ok(answer)) => Ok(position(answer.message.seq, 0)),
-        Ok(Response::Err { error }) if u16::try_from(error.code()) == Ok(NOTHING) => Ok(end),
-        // An older server: everything is read.
-        Ok(Response::Err { error }) => {
-            tracing::debug!(%log, %error, "the server does not say where a time begins");
-            Ok(Position::START)
-        }
-        Err(error) => Err(server_error("could not search", log)(error.into())),
-    }
-}
-
-/// The only field needed of a message.
-#[derive(Deserialize)]
-struct MessageResponse {
-    message: Sequence,
-}
-
-#[derive(Deserialize)]
-struct Sequence {
-    seq: u64,
-}
-
-/// A time in milliseconds since 1970 as servers read it; none if it is beyond every calendar.
-fn rfc3339(at: u64) -> Option<String> {
-    let time = from_nanos(i128::from(at) * 1_000_000).ok()?;
-    let (year, month, day) = (time.year(), u8::from(time.month()), time.day());
-    let (hour, minute, second, rest) = (time.hour(), time.minute(), time.second(), time.millisecond());
-    (year < 10_000).then(|| format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{rest:03}Z"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_is_written_as_servers_read_it() {
-        assert_eq!(rfc3339(0).as_deref(), Some("1970-01-01T00:00:00.000Z"));
-        assert_eq!(rfc3339(1_763_856_305_007).as_deref(), Some("2025-11-23T00:05:05.007Z"));
-        assert_eq!(rfc3339(u64::MAX), None);
-    }
 }

@@ -7,6 +7,7 @@
 //! The store connects at the first call, so creating one costs nothing.
 
 mod access;
+mod beginning;
 mod catalog;
 mod cataloguing;
 mod children;

@@ -138,6 +138,20 @@ pub(crate) async fn message_at(
     found(log, again_if_late(ask).await)
 }
 
+/// The first message at some subjects from a sequence on; none if there is none.
+pub(crate) async fn first_from(
+    connection: &Connection,
+    stream: &Stream,
+    (what, subject): (&Key, &str),
+    from: u64,
+) -> Result<Option<StreamMessage>, StoreError> {
+    if let Some(first) = direct::first(connection, stream, subject, from).await {
+        return Ok(first);
+    }
+    let ask = || stream.raw_message_builder().sequence(from.max(1)).next_by_subject(subject).send();
+    found(what, again_if_late(ask).await)
+}
+
 /// How many messages of the stream the first look back covers. Other logs' messages are among them.
 const FIRST_LOOK_BACK: u64 = 256;
 /// A look back that found fewer bytes goes further back.

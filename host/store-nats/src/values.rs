@@ -17,6 +17,7 @@ use crate::connection::Connection;
 use crate::direct;
 use crate::errors::{again_if_late, found, server_error};
 use crate::ownership;
+use crate::reading::first_from;
 use crate::sending::{EXPECTED_SUBJECT, send};
 use crate::subjects;
 
@@ -134,11 +135,7 @@ async fn those_there(connection: &Connection, keys: Vec<Key>) -> Result<Vec<Key>
 pub(crate) async fn first(connection: &Connection, key: &Key, from: u64) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.map().await?;
     let subject = subjects::of_value(&connection.options.map_bucket(), "*", key);
-    if let Some(first) = direct::first(connection, &stream, &subject, from).await {
-        return Ok(first);
-    }
-    let ask = || stream.raw_message_builder().sequence(from).next_by_subject(&subject).send();
-    found(key, again_if_late(ask).await)
+    first_from(connection, &stream, (key, &subject), from).await
 }
 
 /// Records this machine as the owner of a key, unless another machine was faster. The caller reads again to see who has it.

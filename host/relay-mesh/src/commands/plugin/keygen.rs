@@ -42,10 +42,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CommandError> 
         let what = format!("`{}` was not written", args.file.display());
         CommandError::caused_by(&what, Some(hint.to_owned()), Exit::Failure, error)
     })?;
-    context.printer.say(&format!(
-        "`{}` is the private half: keep it secret. The public half:",
-        args.file.display()
-    ));
+    context.printer.say(&format!("`{}` is the private half: keep it secret. The public half:", args.file.display()));
     context.printer.show(&Made { key: key.publisher() })?;
     Ok(Exit::Success)
 }
