@@ -1,4 +1,4 @@
-//! The same kills as in kills.rs, of Claude Code and Codex, on a mesh that is kept on a NATS server: each message comes
+//! The same kills as in kills.rs, of Claude Code, Codex and Gemini CLI, on a mesh that is kept on a NATS server: each message comes
 //! again here too, and the table of evidence has no row of its own for it.
 
 #[path = "kills/asked.rs"]
@@ -7,6 +7,8 @@ mod asked;
 mod claude_code;
 #[path = "kills/codex.rs"]
 mod codex;
+#[path = "kills/gemini.rs"]
+mod gemini;
 
 use std::sync::{Arc, Mutex};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use test_support::{
-    AFTERWARDS, DeliveryHistory, Gemini, HookGate, Killed, Model, ModelAnswer, Script, Stage, Terminal, isolated, send,
-    send_with, session_of,
+    AFTERWARDS, DeliveryHistory, Gemini, HookGate, Killed, Model, ModelAnswer, Script, Stage, Terminal, isolated,
+    presence_of, send, send_with, session_of, wait_for,
 };
 
 use crate::{QUIETLY, TEXT, only, stage};
@@ -17,9 +17,9 @@ fn killed_after_a_users_prompt() {
         let model = Model::start(joining());
         let gemini = Gemini::new(&stage, &model).with("RELAY_MESH_BIN", &gate.program());
         let (terminal, session) = joined(&stage, &gemini);
-        // Nothing wakes it.
-        let id = send(&stage, "alice", TEXT);
+        // Before the message, because the hook of the turn's end would carry it too. Nothing wakes it.
         gate.close("BeforeAgent");
+        let id = send(&stage, "alice", TEXT);
         Gemini::prompt(&terminal, "Hello.");
         gate.wait_until_reached("BeforeAgent");
         terminal.kill();
@@ -110,6 +110,8 @@ fn joined(stage: &Stage, gemini: &Gemini<'_>) -> (Terminal, String) {
     let terminal = gemini.open();
     Gemini::prompt(&terminal, "Join the mesh as alice.");
     Gemini::says(&terminal, "I am alice.");
+    // Its words are on screen before its hook says that the turn is over.
+    wait_for("alice waits", || (presence_of(stage, "alice")? == "idle").then_some(()));
     (terminal, session_of(stage, "alice").expect("alice is bound to her session"))
 }
 

@@ -9,6 +9,7 @@ mod command;
 #[cfg(test)]
 mod command_names;
 mod commands;
+mod commit_guard;
 mod compose;
 mod config;
 mod context;
@@ -24,7 +25,6 @@ mod exporting;
 mod file_mark;
 mod git_checkout;
 mod git_remote;
-mod guard;
 mod hook_pairs;
 mod install_channel;
 mod line_reader;

@@ -13,6 +13,7 @@ mod installing;
 mod memory;
 mod package;
 mod runs;
+mod threads;
 mod tool_list;
 
 use std::path::PathBuf;
@@ -67,6 +68,7 @@ fn measure() -> Result<(), Failure> {
     if is_wanted("runs") {
         report.section("runs");
         runs::runs(&subject, &report)?;
+        threads::list(&subject, &report)?;
     }
     if is_wanted("sizes") {
         report.section("sizes");

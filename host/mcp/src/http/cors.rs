@@ -4,7 +4,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::guard::Guard;
+use super::admission::Admission;
 
 /// What a page may send.
 const METHODS: &str = "GET, POST, DELETE";
@@ -14,18 +14,18 @@ const HEADERS: &str =
 const EXPOSED: &str = "mcp-session-id";
 
 /// The origin of the page that a request comes from, if the user has allowed it.
-pub(super) fn page(guard: &Guard, headers: &HeaderMap) -> Option<HeaderValue> {
-    headers.get(header::ORIGIN).filter(|origin| guard.knows(origin)).cloned()
+pub(super) fn page(admission: &Admission, headers: &HeaderMap) -> Option<HeaderValue> {
+    headers.get(header::ORIGIN).filter(|origin| admission.knows(origin)).cloned()
 }
 
 /// The answer to a browser that asks what an allowed page may send.
-pub(super) fn preflight(guard: &Guard, request: &Request) -> Option<Response> {
+pub(super) fn preflight(admission: &Admission, request: &Request) -> Option<Response> {
     let asks =
         request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    if !asks || guard.comes_from_here(request.headers()).is_err() {
+    if !asks || admission.comes_from_here(request.headers()).is_err() {
         return None;
     }
-    let page = page(guard, request.headers())?;
+    let page = page(admission, request.headers())?;
     let mut response = readable_by(Some(page), StatusCode::NO_CONTENT.into_response());
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));

@@ -1,14 +1,14 @@
 //! MCP over streamable HTTP: one server for every client of the machine.
 //!
 //! Protocol eras with a handshake have sessions, and a session is a connection of the mesh; 2026-07-28 has
-//! none, and each of its calls stands alone. Every request is first checked for its origin (see `guard`);
+//! none, and each of its calls stands alone. Every request is first checked for its origin (see `admission.rs`);
 //! every response is watched until it is flushed (see `reply` and `flush`).
 
+mod admission;
 mod body;
 mod cors;
 mod era;
 mod flush;
-mod guard;
 pub mod identity;
 mod kept_stream;
 mod replay;
@@ -36,8 +36,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::settings::{BindError, HttpSettings, Reach};
 
+use self::admission::Admission;
 use self::flush::{FlushingListener, HttpConnection};
-use self::guard::Guard;
 use self::replay::ResumeError;
 use self::reply::{CountedBody, PendingResponse, WatchedBody};
 use self::sessions::Sessions;
@@ -119,7 +119,7 @@ impl Listener {
 
 #[derive(Clone)]
 struct AppState {
-    guard: Arc<Guard>,
+    admission: Arc<Admission>,
     leases: LeaseTracker,
     service: StreamableHttpService<Server, Sessions>,
     sessions: Arc<Sessions>,
@@ -139,7 +139,7 @@ fn router(
     let mesh = Arc::clone(&served.mesh);
     let server = Server::new(served, leases.clone(), server::origin_of_http(), settings.profile);
     let sessions = Arc::new(Sessions::new(mesh, leases.clone(), settings.idle, settings.most_sessions));
-    // Our guard has checked Host and Origin already. JSON rather than events if one message is the
+    // The admission has checked Host and Origin already. JSON rather than events if one message is the
     // whole answer. The streams of sessions begin with an event of ours, which names them (see `replay`).
     let mut config = StreamableHttpServerConfig::default()
         .disable_allowed_hosts()
@@ -149,7 +149,7 @@ fn router(
     config.cancellation_token = stop;
     let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
     let state = AppState {
-        guard: Arc::new(Guard::new(settings)),
+        admission: Arc::new(Admission::new(settings)),
         leases: leases.clone(),
         service,
         sessions,
@@ -175,7 +175,7 @@ async fn counted(request: Request, next: Next) -> Response {
 
 /// Lets through what this server's own page asks for. A page that the user allows to call may not act as the user.
 async fn own_pages_only(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    match state.guard.comes_from_own_page(request.headers()) {
+    match state.admission.comes_from_own_page(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(rejection) => rejection.into_response(),
     }
@@ -183,13 +183,13 @@ async fn own_pages_only(State(state): State<AppState>, request: Request, next: N
 
 async fn mcp(State(state): State<AppState>, request: Request) -> Response {
     // A browser asks without the token whether its page may send one.
-    if let Some(allowed) = cors::preflight(&state.guard, &request) {
+    if let Some(allowed) = cors::preflight(&state.admission, &request) {
         return allowed;
     }
-    if let Err(rejection) = state.guard.admit(request.headers()) {
+    if let Err(rejection) = state.admission.admit(request.headers()) {
         return rejection.into_response();
     }
-    let page = cors::page(&state.guard, request.headers());
+    let page = cors::page(&state.admission, request.headers());
     cors::readable_by(page, answer(state, request).await)
 }
 
@@ -245,7 +245,7 @@ fn refused(code: ErrorCode, message: &str) -> Response {
 
 /// Health check for everyone who can reach the port. It reveals nothing about agents.
 async fn healthz(State(state): State<AppState>, request: Request) -> Response {
-    if let Err(rejection) = state.guard.comes_from_here(request.headers()) {
+    if let Err(rejection) = state.admission.comes_from_here(request.headers()) {
         return rejection.into_response();
     }
     json(StatusCode::OK, format!(r#"{{"name":"relay-mesh","version":"{}"}}"#, env!("CARGO_PKG_VERSION")))
@@ -253,7 +253,7 @@ async fn healthz(State(state): State<AppState>, request: Request) -> Response {
 
 /// Proves to everyone who can reach the port whose server this is. It reveals nothing about the token.
 async fn prove_identity(State(state): State<AppState>, Path(nonce): Path<String>, request: Request) -> Response {
-    if let Err(rejection) = state.guard.comes_from_here(request.headers()) {
+    if let Err(rejection) = state.admission.comes_from_here(request.headers()) {
         return rejection.into_response();
     }
     let connection = request.extensions().get::<ConnectInfo<HttpConnection>>();
@@ -269,7 +269,7 @@ async fn prove_identity(State(state): State<AppState>, Path(nonce): Path<String>
 }
 
 async fn elsewhere(State(state): State<AppState>, request: Request) -> Response {
-    match state.guard.comes_from_here(request.headers()) {
+    match state.admission.comes_from_here(request.headers()) {
         Ok(()) => (StatusCode::NOT_FOUND, format!("nothing is here; MCP is at {MCP_PATH}\n")).into_response(),
         Err(rejection) => rejection.into_response(),
     }

@@ -10,14 +10,14 @@ use mesh::sessions::Principal;
 use mesh::{EditMode, IdentifyError, reasons};
 
 use crate::command::CommandSpec;
+use crate::commit_guard::block::way_out;
+use crate::commit_guard::git::Git;
+use crate::commit_guard::{self, HookFile, Installed, Manager};
 use crate::compose::Open;
 use crate::config::Settings;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::guard::block::way_out;
-use crate::guard::git::Git;
-use crate::guard::{self, HookFile, Installed, Manager};
 use crate::render::printable_line;
 use crate::setup::request::Installation;
 use crate::shapes::guard::{GuardShape, RemovedShape, StandingShape};
@@ -86,7 +86,7 @@ fn repository(place: Where, context: &Context) -> Result<Git, CommandError> {
 
 fn install(git: &Git, context: &Context) -> Result<Exit, CommandError> {
     let Installation { program, data_folder } = Installation::of(context)?;
-    let installed = guard::install(git, &program, data_folder.as_deref())?;
+    let installed = commit_guard::install(git, &program, data_folder.as_deref())?;
     let (outcome, place) = match &installed {
         Installed::Now(place) => ("installed", place),
         Installed::Already(place) => ("already", place),
@@ -103,14 +103,14 @@ fn install(git: &Git, context: &Context) -> Result<Exit, CommandError> {
 }
 
 fn uninstall(git: &Git, context: &Context) -> Result<Exit, CommandError> {
-    let removed = guard::uninstall(git)?;
+    let removed = commit_guard::uninstall(git)?;
     context.printer.show(&RemovedShape::of(&removed))?;
     Ok(Exit::Success)
 }
 
 fn status(git: &Git, context: &Context) -> Result<Exit, CommandError> {
-    let found = guard::found(git)?;
-    let place = guard::choose(git);
+    let found = commit_guard::found(git)?;
+    let place = commit_guard::choose(git);
     // A hook manager that was set up since then runs its own hook instead of ours.
     let counts = match &place {
         Ok(HookFile { file, .. }) => found.contains(file),

@@ -13,6 +13,7 @@ mod deltas;
 mod ending;
 mod events;
 mod exec;
+mod final_words;
 pub(crate) mod folder;
 pub(crate) mod for_clients;
 mod frames;
@@ -28,7 +29,6 @@ mod thread;
 mod tool;
 pub(crate) mod transcript;
 mod turns;
-mod words;
 
 pub(crate) use folder::DrivenFolder;
 

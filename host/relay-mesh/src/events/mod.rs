@@ -12,8 +12,8 @@ mod follow;
 mod outlet;
 mod serve;
 mod socket;
+mod socket_lines;
 mod topic;
-mod words;
 
 pub(crate) use cursor::Cursor;
 pub(crate) use deltas::DeltaLine;
@@ -21,5 +21,5 @@ pub(crate) use follow::{Followed, follow};
 pub(crate) use outlet::{Cut, Outlet};
 pub(crate) use serve::serve;
 pub(crate) use socket::Socket;
+pub(crate) use socket_lines::{Subscription, Unwanted};
 pub(crate) use topic::Topic;
-pub(crate) use words::{Subscription, Unwanted};

@@ -7,7 +7,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::cursor::Cursor;
-use super::words::EventLine;
+use super::socket_lines::EventLine;
 
 /// Why a follower was disconnected.
 #[derive(Debug, thiserror::Error)]

@@ -16,7 +16,7 @@ use super::cursor::Cursor;
 use super::follow::{Followed, follow};
 use super::outlet::{Cut, Outlet};
 use super::socket::Socket;
-use super::words::{EventLine, Subscription};
+use super::socket_lines::{EventLine, Subscription};
 use crate::line_reader::{Lines, NextLine};
 
 /// The most followers at once. Each costs a file handle, and the server needs some itself.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use mesh::EditMode;
 use serde::Serialize;
 
-use crate::guard::HookFile;
+use crate::commit_guard::HookFile;
 use crate::render::{Show, printable_line};
 
 /// `relay-mesh guard install`.

@@ -4,9 +4,9 @@ use mesh::names::MessageId;
 use mesh::ports::harness::HookCall;
 use mesh::{HookOutcome, reasons};
 
+use super::connector_lines::Output;
 use super::listener::{Listener, Printed};
 use super::target::Target;
-use super::words::Output;
 use crate::errors::CommandError;
 
 impl Listener {

@@ -6,9 +6,9 @@ use mesh::sessions::SessionRef;
 use mesh::{TakenInvitation, reasons};
 
 use super::Receipts;
+use super::connector_lines::{News, Output};
 use super::listener::{Listener, Printed};
 use super::target::Target;
-use super::words::{News, Output};
 use crate::errors::CommandError;
 use crate::shapes::rfc3339;
 

@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Receipts;
+use super::connector_lines::{Input, News, Output};
 use super::target::{Arrival, Finding, Rest, Target, follow};
-use super::words::{Input, News, Output};
 use crate::errors::CommandError;
 use crate::render::Printer;
 use crate::shapes::mail::MessageShape;

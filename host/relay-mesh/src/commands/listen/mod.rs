@@ -5,12 +5,12 @@
 //! that is not confirmed lapses, and the message is printed again.
 
 mod commands;
+mod connector_lines;
 mod hooks;
 mod invitations;
 mod listener;
 mod running;
 mod target;
-mod words;
 
 use mesh::commands::{Command, Ended};
 use mesh::names::AgentName;
@@ -27,10 +27,10 @@ use crate::line_reader::{Lines, NextLine};
 use crate::shapes::commands::CommandShape;
 use crate::signals::Stop;
 use commands::Orders;
+use connector_lines::{Ending, Input, Output};
 use listener::Listener;
 use running::Runs;
 use target::Target;
-use words::{Ending, Input, Output};
 
 /// The longest input line, in bytes. Only its evidence can be long.
 const LONGEST_LINE: usize = 256 * 1024;

@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::words::Ending;
+use super::connector_lines::Ending;
 
 /// Retry interval while another process runs commands in the session, and after a fault.
 const WHILE_HELD: Duration = Duration::from_secs(2);

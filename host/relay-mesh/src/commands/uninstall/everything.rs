@@ -7,12 +7,12 @@ use adapters::SetUp;
 use mesh::ports::harness::Scope;
 
 use crate::commands::wake;
+use crate::commit_guard;
+use crate::commit_guard::git::Git;
 use crate::compose::settings_folder;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::guard;
-use crate::guard::git::Git;
 use crate::own_path::own_path;
 use crate::server::ServerRecord;
 use crate::setup::agreement::Confirmation;
@@ -87,11 +87,11 @@ impl Work<'_> {
     /// The guard in a project's repository, which other projects may share.
     fn out_of_commits(&mut self, project: &Path) {
         let Ok(git) = Git::of(project) else { return };
-        let found = guard::found(&git).unwrap_or_default();
+        let found = commit_guard::found(&git).unwrap_or_default();
         let Some(first) = found.first() else { return };
         let place = format!("The guard of commits in {}", self.shown(first));
         if self.confirmation == Confirmation::Yes {
-            let outcome = guard::uninstall(&git).map(|_| Exit::Success).map_err(CommandError::from);
+            let outcome = commit_guard::uninstall(&git).map(|_| Exit::Success).map_err(CommandError::from);
             if outcome.is_ok() {
                 self.context.printer.say(&format!("{place} is removed."));
             }

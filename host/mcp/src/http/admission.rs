@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::settings::{HttpSettings, Reach};
 
 /// Checks requests by their headers.
-pub(super) struct Guard {
+pub(super) struct Admission {
     /// The token's digest. Digests are compared, so the time of the comparison reveals nothing about the token.
     token: Option<[u8; 32]>,
     reach: Reach,
@@ -38,9 +38,9 @@ pub(super) enum Rejection {
     WrongToken,
 }
 
-impl Guard {
-    pub(super) fn new(settings: &HttpSettings) -> Guard {
-        Guard {
+impl Admission {
+    pub(super) fn new(settings: &HttpSettings) -> Admission {
+        Admission {
             token: settings.token.as_ref().map(|token| digest(token.as_bytes())),
             reach: settings.reach,
             hosts: settings.hosts.clone(),
@@ -166,7 +166,7 @@ mod tests {
             let name: axum::http::HeaderName = name.parse().expect("a header's name");
             map.insert(name, HeaderValue::from_bytes(value.as_bytes()).expect("a header's value"));
         }
-        assert_eq!(Guard::new(settings).admit(&map), expected, "{headers}");
+        assert_eq!(Admission::new(settings).admit(&map), expected, "{headers}");
     }
 
     #[test]
@@ -223,15 +223,15 @@ mod tests {
     #[test]
     fn a_page_that_may_call_is_not_the_servers_own() {
         let origins = vec!["http://localhost:6274".to_owned()];
-        let guard = Guard::new(&HttpSettings { origins, ..HttpSettings::default() });
+        let admission = Admission::new(&HttpSettings { origins, ..HttpSettings::default() });
         let headers = |origin: &'static str| {
             let host = (header::HOST, HeaderValue::from_static("localhost:7423"));
             HeaderMap::from_iter([host, (header::ORIGIN, HeaderValue::from_static(origin))])
         };
         let allowed = headers("http://localhost:6274");
-        assert_eq!(guard.comes_from_here(&allowed), Ok(()));
-        assert_eq!(guard.comes_from_own_page(&allowed), Err(Rejection::Origin("http://localhost:6274".to_owned())));
-        assert_eq!(guard.comes_from_own_page(&headers("http://localhost:7423")), Ok(()));
+        assert_eq!(admission.comes_from_here(&allowed), Ok(()));
+        assert_eq!(admission.comes_from_own_page(&allowed), Err(Rejection::Origin("http://localhost:6274".to_owned())));
+        assert_eq!(admission.comes_from_own_page(&headers("http://localhost:7423")), Ok(()));
     }
 
     #[test]
