@@ -339,6 +339,23 @@ mod tests {
     }
 
     #[test]
+    fn every_command_that_speaks_for_an_agent_takes_its_name_by_either_flag() {
+        let speaks = |flag: &&clap::Arg| {
+            flag.get_help().is_some_and(|help| help.to_string().starts_with("Speak for this agent"))
+        };
+        let mut flags = 0;
+        for command in all() {
+            for flag in command.get_arguments().filter(speaks) {
+                let mut names = flag.get_long_and_visible_aliases().unwrap_or_default();
+                names.sort_unstable();
+                assert_eq!(names, ["agent", "from"], "`{}`", command.get_name());
+                flags += 1;
+            }
+        }
+        assert!(flags > 5, "{flags}");
+    }
+
+    #[test]
     fn every_command_shows_an_example() {
         for command in all() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();

@@ -57,7 +57,7 @@ impl Exit {
             Exit::NotFound => "the agent, message or harness is not there",
             Exit::Refused => "it is not yours to do, or no consent was given",
             Exit::Store => "the data folder is missing, unreadable, full or damaged",
-            Exit::Held => "somebody else holds what was asked for; nothing was done",
+            Exit::Held => "another agent holds what was asked for; nothing was done",
             Exit::TimedOut => "what was waited for did not come in time",
             Exit::Hook(_) => "what the harness expects of this hook",
         }

@@ -42,7 +42,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     timeout: Option<Duration>,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session]
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, visible_alias = "agent", value_name = "AGENT")]
     from: Option<AgentName>,
 }
 

@@ -18,7 +18,7 @@ use crate::render::{Show, table};
         3  the agent, message or harness is not there\n\
         4  it is not yours to do, or no consent was given\n\
         5  the data folder is missing, unreadable, full or damaged\n\
-        6  somebody else holds what was asked for; nothing was done\n\
+        6  another agent holds what was asked for; nothing was done\n\
         7  what was waited for did not come in time\n\n\
         `hook` is the exception: it ends as the harness expects of its hooks, and with 0 whenever relay-mesh itself \
         has failed, so that a harness is never stopped by the mesh.",

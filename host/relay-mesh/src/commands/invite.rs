@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HARNESS")]
     harness: Option<String>,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, visible_alias = "agent", value_name = "AGENT")]
     from: Option<mesh::names::AgentName>,
 }
 

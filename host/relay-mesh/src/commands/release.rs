@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session]
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, visible_alias = "agent", value_name = "AGENT")]
     from: Option<AgentName>,
 }
 

@@ -25,7 +25,7 @@ use crate::shapes::reservations::ReservedShape;
     relay-mesh reserve src/parser --from alice --reason 'new grammar'\n  \
     relay-mesh reserve '**/*.{rs,toml}' Cargo.lock --ttl 20m --shared\n  \
     relay-mesh reserve src/parser/lexer.rs --narrow\n  \
-    relay-mesh reserve 'src/**' --check || echo 'somebody is at it'\n\n\
+    relay-mesh reserve 'src/**' --check || echo 'it is taken'\n\n\
     Exits with 6 if another agent holds any of it; then nothing is reserved."
 )]
 pub(crate) struct Args {
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long)]
     check: bool,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session]
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, visible_alias = "agent", value_name = "AGENT")]
     from: Option<AgentName>,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long)]
     stdin: bool,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, visible_alias = "agent", value_name = "AGENT")]
     from: Option<AgentName>,
     /// What it is about [default: the first line of the text]
     #[arg(long)]

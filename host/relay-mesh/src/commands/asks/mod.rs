@@ -53,8 +53,8 @@ enum Verb {
     relay-mesh asks answer 01JD8Z3K5V refuse 'not on a Friday'\n  \
     relay-mesh asks answer 01JD8Z3K5V 'port 8080'\n\n\
     ANSWER is `allow`, `allow-session` (and what is like it for the rest of the session), `refuse` with a reason, \
-    `stop` (refuse, and end the turn), the name of a choice, or text, as the question offers. Exits with 6 if somebody \
-    was first. It is refused below a harness and below a run: an agent cannot answer for its user.")]
+    `stop` (refuse, and end the turn), the name of a choice, or text, as the question offers. Exits with 6 if it was \
+    answered before. It is refused below a harness and below a run: an agent cannot answer for its user.")]
 struct AnswerArgs {
     /// The question's id; its first characters are enough if they are unique
     #[arg(value_name = "ID", value_parser = mesh::check_id)]

@@ -65,7 +65,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = timeout)]
     ttl: Duration,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, visible_alias = "agent", value_name = "AGENT")]
     from: Option<AgentName>,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long = "method", value_name = "METHOD", value_enum)]
     methods: Vec<Method>,
     /// Speak for this agent [$RELAY_AGENT, else this shell's session, else `shell`]
-    #[arg(long, value_name = "AGENT")]
+    #[arg(long, visible_alias = "agent", value_name = "AGENT")]
     from: Option<AgentName>,
 }
 
