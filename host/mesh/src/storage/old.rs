@@ -7,7 +7,8 @@ use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::ports::data_files::{Amount, DataFiles};
 use crate::ports::machine::Instant;
 
-/// How many bytes of a log to read at a time.
+/// How many bytes of a log to read first, and at most at a time. After a cleanup of the day before, little is old.
+const FIRST_STEP: usize = 1 << 16;
 const STEP: usize = 1 << 20;
 
 /// The beginning of a log in which nothing is kept.
@@ -60,8 +61,9 @@ pub(crate) async fn read_until_kept(
     is_old: impl Fn(&[u8]) -> bool + Send + Sync,
 ) -> Result<OldPart, StoreError> {
     let mut read = Amount::default();
+    let mut step = FIRST_STEP;
     loop {
-        let batch = store.read(log, from, STEP).await?;
+        let batch = store.read(log, from, step).await?;
         for entry in &batch.entries {
             if needed.is_some_and(|needed| entry.at >= needed) || !is_old(&entry.bytes) {
                 return Ok(OldPart { before: entry.at, read: Some(read) });
@@ -72,6 +74,7 @@ pub(crate) async fn read_until_kept(
             return Ok(OldPart { before: batch.next, read: Some(read) });
         }
         from = batch.next;
+        step = (step * 2).min(STEP);
     }
 }
 
