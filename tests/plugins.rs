@@ -190,7 +190,10 @@ fn an_update_keeps_what_it_may_and_asks_for_what_is_more() {
     ] {
         let path = polite(&stage, version, &wider);
         let refused = update(&path, &[], 4);
-        assert!(refused["error"].as_str().is_some_and(|error| error.contains("nobody is here to agree")), "{refused}");
+        assert!(
+            refused["error"].as_str().is_some_and(|error| error.contains("without a terminal no user can agree")),
+            "{refused}"
+        );
         assert_eq!(given(&stage, "polite"), ["roots.config", "state"], "{wider}");
         assert_eq!(installed(&stage)[0]["version"], "1.1.0", "{wider}");
     }
