@@ -19,7 +19,7 @@ use crate::shapes::settings::ConfigShape;
     hold-after-stop = \"10m\"\n  \
     # How long a question waits for you before it is refused; yours alone\n  \
     ask-patience = \"10m\"\n  \
-    # Whether mail may start a turn in a session that no terminal shows; yours alone\n  \
+    # Whether mail starts turns in a session that no terminal shows; yours alone\n  \
     background = false\n  \
     plugins = [\"~/adapters\"]  # $RELAY_PLUGINS; yours alone, not a project's\n  \
     # What an MCP client is shown; $RELAY_TOOLS, --tools\n  \

@@ -127,7 +127,7 @@ fn an_interrupted_turn_leaves_no_question_open() {
     conversation.prompt("p", "busy");
     conversation.asks(r#"{"title":"x"}"#, "asks");
     conversation.act(Action::Interrupt("s".to_owned()), r#"{"outcome":"cancelled"}}} settled"#);
-    conversation.answer(Answer::Allow, "nobody waits");
+    conversation.answer(Answer::Allow, "no request waits");
     conversation.check(r#"{"id":3,"result":{"stopReason":"cancelled"}}"#, "p answered interrupted");
 }
 
