@@ -144,12 +144,6 @@ impl Tally {
             sum.bytes += amount.bytes;
         }
     }
-
-    /// Adds what another part of the cleanup deleted.
-    pub(crate) fn join(&mut self, part: Tally) {
-        part.amounts.into_iter().for_each(|(kind, amount)| self.add(kind, amount));
-        self.segments.extend(part.segments);
-    }
 }
 
 pub(crate) async fn clean_up(

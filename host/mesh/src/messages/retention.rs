@@ -2,13 +2,10 @@
 //! receipts or old lines of what an agent sent are deleted.
 
 use std::collections::BTreeSet;
-use std::pin::pin;
 
-use futures::StreamExt as _;
 use serde::Deserialize;
 use store::{Durability, Key, Position, Seek, Store, StoreError};
 
-use crate::agents::list::of_each;
 use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::messages::address;
@@ -41,15 +38,8 @@ pub(crate) async fn retire_old(
     let mut owners = address::inbox_owners(core).await?;
     owners.extend(files.agents());
     owners.insert(AgentName::shell());
-    // On servers each step is a round trip.
-    let mut retired = pin!(of_each(core, owners.into_iter().collect(), |name: AgentName| async move {
-        let mut tally = Tally::default();
-        let outcome = retire_of(core, inboxes, &name, (dry_run, files), &mut tally).await;
-        (name, tally, outcome)
-    }));
-    while let Some((name, part, outcome)) = retired.next().await {
-        tally.join(part);
-        match outcome {
+    for name in owners {
+        match retire_of(core, inboxes, &name, (dry_run, files), tally).await {
             Ok(()) | Err(StoreError::Elsewhere { .. }) => {}
             Err(error @ StoreError::Damaged { .. }) => tracing::warn!(agent = %name, %error, "its mail is kept"),
             Err(error) => return Err(error),
