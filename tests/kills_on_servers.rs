@@ -1,5 +1,5 @@
-//! The same kills as in kills.rs, of Claude Code, Codex and Gemini CLI, on a mesh that is kept on a NATS server: each message comes
-//! again here too, and the table of evidence has no row of its own for it.
+//! The same kills as in kills.rs, of Claude Code, Codex and Gemini CLI, on a mesh that is kept on a NATS server: each
+//! message comes again here too, and the table of evidence has no row of its own for it.
 
 #[path = "kills/asked.rs"]
 mod asked;

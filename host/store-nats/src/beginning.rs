@@ -11,7 +11,7 @@ use store::{Key, Position, StoreError};
 
 use crate::connection::Connection;
 use crate::errors::server_error;
-use crate::logs::{end, place, position, writers_of};
+use crate::logs::{after, last, place, position, stored_at, writers_of};
 use crate::reading::first_from;
 
 /// How far the clock of a machine may be from the servers', in milliseconds. Machines correct their clocks by the
@@ -29,11 +29,12 @@ const CLOSE: u64 = 1_024;
 /// A position before which nothing is of that time or later, in milliseconds since 1970.
 pub(crate) async fn begins(connection: &Connection, log: &Key, since: u64) -> Result<Position, StoreError> {
     // Asked first: what is stored meanwhile comes after it.
-    let end = end(connection, log).await?;
-    if end == Position::START {
+    let Some(last) = last(connection, log).await? else { return Ok(Position::START) };
+    let end = after(last.sequence);
+    let since = since.saturating_sub(CLOCKS_DIFFER_BY);
+    if stored_at(&last) < since {
         return Ok(end);
     }
-    let since = since.saturating_sub(CLOCKS_DIFFER_BY);
     let Some(time) = rfc3339(since) else { return Ok(Position::START) };
     let stream = connection.logs().await?;
     let subject = writers_of(connection, log).await?.filter(connection, log);
@@ -54,10 +55,7 @@ pub(crate) async fn begins(connection: &Connection, log: &Key, since: u64) -> Re
     let (stream, subject) = (&stream, &subject);
     let first = |from| async move {
         let found = first_from(connection, stream, (log, subject), from).await?;
-        let stored = |message: &async_nats::jetstream::message::StreamMessage| {
-            u64::try_from(message.time.unix_timestamp_nanos() / 1_000_000).unwrap_or_default()
-        };
-        Ok::<_, StoreError>(found.map(|message| Stored { sequence: message.sequence, at: stored(&message) }))
+        Ok::<_, StoreError>(found.map(|message| Stored { sequence: message.sequence, at: stored_at(&message) }))
     };
     let begin = no_later_than(said, since, first).await?;
     if begin + CLOSE < said {

@@ -95,11 +95,12 @@ async fn publish(
 /// The newest message of a log: the time at which the server stored it, in milliseconds since 1970, and its text.
 pub(crate) async fn newest(connection: &Connection, log: &Key) -> Result<(u64, Vec<u8>), StoreError> {
     let newest = last(connection, log).await?;
-    let newest = newest.map(|message| {
-        let milliseconds = message.time.unix_timestamp_nanos() / 1_000_000;
-        (u64::try_from(milliseconds).unwrap_or_default(), message.payload.to_vec())
-    });
-    Ok(newest.unwrap_or_default())
+    Ok(newest.map(|message| (stored_at(&message), message.payload.to_vec())).unwrap_or_default())
+}
+
+/// When the server stored a message, in milliseconds since 1970.
+pub(crate) fn stored_at(message: &StreamMessage) -> u64 {
+    u64::try_from(message.time.unix_timestamp_nanos() / 1_000_000).unwrap_or_default()
 }
 
 /// The position of the next append.
@@ -238,7 +239,7 @@ pub(crate) async fn writers_of(connection: &Connection, log: &Key) -> Result<Log
 }
 
 /// A log's last message.
-async fn last(connection: &Connection, log: &Key) -> Result<Option<StreamMessage>, StoreError> {
+pub(crate) async fn last(connection: &Connection, log: &Key) -> Result<Option<StreamMessage>, StoreError> {
     let stream = connection.logs().await?;
     let subject = writers_of(connection, log).await?.filter(connection, log);
     found(log, again_if_late(|| stream.get_last_raw_message_by_subject(&subject)).await)

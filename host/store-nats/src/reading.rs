@@ -148,6 +148,15 @@ pub(crate) async fn first_from(
     if let Some(first) = direct::first(connection, stream, subject, from).await {
         return Ok(first);
     }
+    first_by_leader(stream, (what, subject), from).await
+}
+
+/// The same from the leader, which has every acknowledged message.
+async fn first_by_leader(
+    stream: &Stream,
+    (what, subject): (&Key, &str),
+    from: u64,
+) -> Result<Option<StreamMessage>, StoreError> {
     let ask = || stream.raw_message_builder().sequence(from.max(1)).next_by_subject(subject).send();
     found(what, again_if_late(ask).await)
 }
@@ -275,7 +284,7 @@ impl Messages<'_> {
                 self.ask_for_several(from).await?;
             }
             if self.must_ask() {
-                self.ahead.extend(self.ask_the_leader(from).await?);
+                self.ahead.extend(first_by_leader(&self.stream, (self.log, &self.subject), from).await?);
                 self.complete = self.ahead.is_empty();
             }
             self.any |= !self.ahead.is_empty();
@@ -299,12 +308,6 @@ impl Messages<'_> {
             (None, _) => self.answers = Answers::Nobody,
         }
         Ok(())
-    }
-
-    /// Asks the leader, which has every acknowledged message.
-    async fn ask_the_leader(&self, from: u64) -> Result<Option<StreamMessage>, StoreError> {
-        let ask = || self.stream.raw_message_builder().sequence(from.max(1)).next_by_subject(&self.subject).send();
-        found(self.log, again_if_late(ask).await)
     }
 }
 
