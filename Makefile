@@ -111,7 +111,7 @@ bench: release setup
 # kills, clears. `MINUTES=5` is shorter, `SEED=…` repeats a run's choices, `HARNESSES=codex,opencode` names some.
 # `WRITE=1` puts its table into the README and docs/receipts.md.
 soak: release setup
-	cargo run --release --locked -p bench --bin soak
+	RELAY_MESH_BINARY=$(CURDIR)/target/release/relay-mesh cargo run --locked -p bench --bin soak
 
 # What a data folder's age costs: a day, a month, a year, and ten years at a tenth of the volume. Takes half an hour
 # and 40 GB; `cargo run --release -p bench --bin age -- --help` says how to measure less.

@@ -154,6 +154,48 @@ fn a_terminal_keeps_its_agent_over_a_clear_and_leaves_no_trace() {
     });
 }
 
+/// Gemini CLI writes no session in which nothing was said, so nothing can resume one that is killed after a `/clear`.
+#[test]
+fn windows_that_are_cleared_at_once_keep_their_agents_and_one_that_is_killed_gives_its_name_back() {
+    isolated(|| {
+        let stage = installed();
+        let register = Gemini::tool("register_agent");
+        let model = Model::start(
+            Script::new()
+                .call("Join the mesh as alice", &register, json!({"name": "alice"}))
+                .say("you are `alice`", "I am alice.")
+                .call("Join the mesh as bob", &register, json!({"name": "bob"}))
+                .say("you are `bob`", "I am bob.")
+                .call("Be alice again", &register, json!({"name": "alice"}))
+                .say("What is the answer?", "It is 42."),
+        );
+        let gemini = Gemini::new(&stage, &model);
+        let windows = ["alice", "bob"].map(|name| {
+            let terminal = gemini.open();
+            Gemini::prompt(&terminal, &format!("Join the mesh as {name}."));
+            Gemini::says(&terminal, &format!("I am {name}."));
+            terminal
+        });
+        let before = ["alice", "bob"].map(|name| session_of(&stage, name).expect("it has joined"));
+        windows.iter().for_each(|terminal| Gemini::prompt(terminal, "/clear"));
+        for (name, before) in ["alice", "bob"].iter().zip(&before) {
+            wait_for("another session has the agent", || session_of(&stage, name).filter(|now| now != before));
+            assert_eq!(presence_of(&stage, name).as_deref(), Some("idle"), "{name}");
+        }
+
+        let [alice, bob] = windows;
+        alice.kill();
+        assert_eq!(presence_of(&stage, "alice").as_deref(), Some("offline"), "its process is gone");
+        assert_eq!(presence_of(&stage, "bob").as_deref(), Some("idle"), "the other window's agent is not alice's");
+        bob.kill();
+        send(&stage, "alice", "What is the answer?");
+        stage.relay_ok(&["adopt", "alice"]);
+        let terminal = gemini.open();
+        Gemini::prompt(&terminal, "Be alice again.");
+        Gemini::says(&terminal, "It is 42.");
+    });
+}
+
 fn stage() -> Stage {
     Stage::new(env!("CARGO_BIN_EXE_relay-mesh"))
 }

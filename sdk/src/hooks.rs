@@ -29,6 +29,19 @@ impl Call {
     pub fn variable(&self, name: &str) -> Option<&str> {
         crate::variable(&self.environment, name)
     }
+
+    /// The id of the calling process; none if it is unknown. For a harness that runs its hooks itself, this is the
+    /// process of the session: the host then sees when it was killed.
+    ///
+    /// ```
+    /// use relay_mesh_sdk::hooks::Call;
+    /// let call = Call { process: Some("4711.8125.4026531836".into()), ..Call::new("Stop", "{}") };
+    /// assert_eq!(call.process_id(), Some(4711));
+    /// assert_eq!(Call::new("Stop", "{}").process_id(), None);
+    /// ```
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_deref()?.split('.').next()?.parse().ok()
+    }
 }
 
 impl Reading {

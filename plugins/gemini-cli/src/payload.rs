@@ -11,6 +11,8 @@ const NOTHING_SAID: &str = "[no response text]";
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Payload {
     pub(crate) session: Session,
+    /// The process of its window, which runs the hooks.
+    pub(crate) window: Option<String>,
     /// The file in which the session is recorded.
     pub(crate) transcript: Option<String>,
     pub(crate) event: Event,
@@ -68,8 +70,10 @@ impl Payload {
         let fields = Fields::of(call)?;
         let event = event(&call.name, &fields)?;
         let workdir = fields.optional("cwd").or_else(|| call.variable("GEMINI_CWD").map(str::to_owned));
+        let session = Session::new(fields.required("session_id")?, workdir.unwrap_or_default());
         Ok(Payload {
-            session: Session::new(fields.required("session_id")?, workdir.unwrap_or_default()),
+            session: Session { process: call.process_id(), ..session },
+            window: call.process.clone(),
             transcript: fields.optional("transcript_path"),
             event,
         })

@@ -7,7 +7,9 @@ use mesh::ports::driver::{Approvals, Tailoring};
 use mesh::ports::machine::Instant;
 use mesh::ports::runner::Reach;
 use mesh::tool_threads::{ThreadRow, ThreadStatus};
-use serde_json::{Value, json};
+use serde_json::Value;
+use store::files::{FilesOptions, FilesStore};
+use store::{Durability, Key, Store};
 
 use crate::{Failure, Subject, programs};
 use bench::report::Report;
@@ -43,14 +45,15 @@ pub(crate) fn list(subject: &Subject, report: &Report) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the values of the registry as the store keeps them.
+/// Writes the values of the registry through the store, a day in each.
 fn fill(data: &Path) -> Result<(), Failure> {
-    let folder = data.join("threads");
-    std::fs::create_dir_all(&folder)?;
+    let options = FilesOptions { durability: Durability::Process, ..FilesOptions::default() };
+    let store = FilesStore::open(data, options)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for day in FIRST..FIRST + DAYS {
         let rows = (0..EACH_DAY).map(|number| row(day * DAY + number * 1_000)).collect::<Result<Vec<_>, _>>()?;
-        let value = json!({ "revision": 1, "value": rows });
-        std::fs::write(folder.join(format!("{day:06}.json")), format!("{value}\n"))?;
+        let key: Key = format!("threads/{day:06}").parse()?;
+        runtime.block_on(store.swap(&key, None, Some(&serde_json::to_vec(&rows)?), Durability::Process))?;
     }
     Ok(())
 }

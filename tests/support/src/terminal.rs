@@ -57,8 +57,15 @@ impl Terminal {
     }
 
     /// Waits until the screen shows a text.
+    ///
+    /// # Panics
+    /// If it does not in time, or the program ended before it did.
     pub fn wait_for(&self, text: &str) {
-        let look = || self.screen().contains(text).then_some(());
+        let look = || {
+            let shown = self.screen().contains(text);
+            assert!(shown || !self.is_over(), "the program ended before its screen showed {text:?}");
+            shown.then_some(())
+        };
         wait_or_show(&format!("the screen shows {text:?}"), look, || self.screen());
     }
 
@@ -83,6 +90,11 @@ impl Terminal {
     /// Presses a key, by tmux's name for it.
     pub fn press(&self, key: &str) {
         self.tmux().args(["send-keys", key]).succeed();
+    }
+
+    /// Whether its program has ended.
+    pub fn is_over(&self) -> bool {
+        self.tmux().arg("has-session").run().code != Some(0)
     }
 
     /// The process id of its program.

@@ -14,13 +14,13 @@ const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
 
 /// Reads a payload and stores what later calls need.
 pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
-    let session = &payload.session;
+    let (session, window) = (&payload.session, payload.window.as_deref());
     let id = session.id.clone();
     let does = |activity| Happened::Activity((session.id.clone(), activity));
     let spoken = |events: Vec<Happened>| Reading { speaker: Some(session.clone()), events, ..Reading::nothing() };
 
     Ok(match &payload.event {
-        Event::SessionStart(source) => session_start(session, *source)?,
+        Event::SessionStart(source) => session_start(session, window, *source)?,
         Event::BeforeAgent { prompt } => {
             let mut reading = spoken(vec![does(Activity::Busy)]);
             // If our hook made this prompt of mail at the end of a turn, it is not the user's.
@@ -64,7 +64,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
         Event::SessionEnd { cleared } => {
             turns::forget_blocks(&id)?;
             if *cleared {
-                memory::cleared(session)?;
+                memory::cleared(session, window)?;
             }
             Reading { events: vec![Happened::Ended(id)], ..Reading::nothing() }
         }
@@ -73,7 +73,7 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
 
 /// Shows no mail. The model reads what this hook adds only with the first prompt, whose own hook brings the mail;
 /// if the session is closed before that, its mail would be lost.
-fn session_start(session: &Session, source: Source) -> Result<Reading, Error> {
+fn session_start(session: &Session, window: Option<&str>, source: Source) -> Result<Reading, Error> {
     memory::clear_away()?;
     let mut events = vec![Happened::Alive(session.clone())];
     let occasion = match source {
@@ -81,7 +81,7 @@ fn session_start(session: &Session, source: Source) -> Result<Reading, Error> {
         Source::Resume => Some(Occasion::Resume),
         // Gemini CLI drops what this hook adds after a /clear, so the next prompt's hook adds it.
         Source::Clear => {
-            if let Some(before) = memory::cleared_before(session)? {
+            if let Some(before) = memory::cleared_before(session, window)? {
                 events.push(Happened::Rebound((before, session.id.clone())));
             }
             memory::forgets(&session.id)?;

@@ -1,7 +1,7 @@
 //! Hooks against payloads that the real client wrote (`fixtures/hooks`, named by its version), and rules that hold
 //! for every payload.
 
-use relay_mesh_sdk::hooks::{Call, Findings};
+use relay_mesh_sdk::hooks::{Call, Event, Findings};
 use relay_mesh_sdk::testing::{self, Fakes, hook, mail, nothing_found};
 use relay_mesh_sdk::{Error, Hooks, turns};
 
@@ -82,6 +82,19 @@ fn of_two_windows_that_were_cleared_at_once_neither_is_followed() {
     reads("SessionEnd-clear", "nobody; S ended");
     let elsewhere = told(&changed("SessionStart-clear", "/home/u/app", "/home/u/other"));
     assert_eq!(elsewhere, "S2; alive S2; S2 Idle", "another folder's window");
+}
+
+#[test]
+fn windows_that_were_cleared_at_once_are_told_apart_by_their_processes() {
+    let _host = Fakes::default().start();
+    let of = |process: &str, call: Call| Call { process: Some(process.to_owned()), ..call };
+    told(&of("1.5", recorded("SessionEnd-clear")));
+    told(&of("2.5", changed("SessionEnd-clear", FIRST, "another")));
+    assert_eq!(told(&of("1.5", recorded("SessionStart-clear"))), "S2; alive S2; S goes on as S2; S2 Idle");
+    let other = GeminiCli::read(&of("2.5", recorded("SessionStart-clear"))).expect("a reading");
+    let follows = other.events.iter().any(|event| matches!(event, Event::Rebound((old, _)) if old == "another"));
+    assert!(follows, "{other:?}");
+    assert_eq!(other.speaker.expect("a session").process, Some(2), "the host sees when it is killed");
 }
 
 #[test]

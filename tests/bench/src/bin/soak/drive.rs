@@ -10,11 +10,13 @@ use test_support::Stage;
 
 use crate::chance::Chance;
 use crate::ledger::Seen;
-use crate::player::{Kind, Player};
+use crate::player::{Kind, Player, Return};
 
 /// How long the clients may take in the end to read what waits.
 const LAST_WORDS: Duration = Duration::from_secs(480);
 const BETWEEN_PROMPTS_AT_THE_END: Duration = Duration::from_secs(20);
+/// After so many prompts, a user opens the session of the agent again.
+const PROMPTS_IN_VAIN: usize = 4;
 
 /// What happened, for the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +28,7 @@ pub(crate) enum Deed {
     Leave,
     Clear,
     Resume,
+    Anew,
 }
 
 /// A run under way, or finished.
@@ -39,7 +42,6 @@ pub(crate) struct Drive<'a> {
     pub(crate) deeds: BTreeMap<(Kind, Deed), usize>,
     chance: Chance,
     number: usize,
-    last_clear: Instant,
     report: &'a Report,
 }
 
@@ -58,17 +60,7 @@ impl<'a> Drive<'a> {
                 report.row(&format!("joined: {} ({})", players[players.len() - 1].name, kind.name()));
             }
         }
-        Drive {
-            stage,
-            players,
-            seen: Vec::new(),
-            sent: Vec::new(),
-            deeds: BTreeMap::new(),
-            chance,
-            number: 0,
-            last_clear: Instant::now(),
-            report,
-        }
+        Drive { stage, players, seen: Vec::new(), sent: Vec::new(), deeds: BTreeMap::new(), chance, number: 0, report }
     }
 
     /// Goes on for so long, and then lets everybody read what waits.
@@ -138,10 +130,8 @@ impl<'a> Drive<'a> {
                     self.count(at, deed);
                 }
             }
-            // Two windows of Gemini CLI that are cleared within five seconds cannot be told apart.
             _ => {
-                if self.last_clear.elapsed() > Duration::from_secs(6) && self.players[at].clear() {
-                    self.last_clear = Instant::now();
+                if self.players[at].clear() {
                     self.count(at, Deed::Clear);
                 }
             }
@@ -187,7 +177,8 @@ impl<'a> Drive<'a> {
         for at in 0..self.players.len() {
             if self.players[at].away_until.is_some_and(|back| Instant::now() >= back) {
                 match self.players[at].come_back() {
-                    Ok(()) => self.count(at, Deed::Resume),
+                    Ok(Return::Resumed) => self.count(at, Deed::Resume),
+                    Ok(Return::Anew) => self.count(at, Deed::Anew),
                     Err(why) => self.report.row(&format!("{} was not opened: {why}", self.players[at].name)),
                 }
             }
@@ -203,7 +194,7 @@ impl<'a> Drive<'a> {
     /// Everybody is here and is prompted until nothing waits for them.
     fn read_the_rest(&mut self, began: Instant) {
         let until = Instant::now() + LAST_WORDS;
-        let mut prompted = vec![None::<Instant>; self.players.len()];
+        let mut prompted = vec![(0, None::<Instant>); self.players.len()];
         while Instant::now() < until {
             for player in &mut self.players {
                 player.away_until = player.away_until.map(|_| Instant::now());
@@ -214,10 +205,17 @@ impl<'a> Drive<'a> {
             for (at, prompted) in prompted.iter_mut().enumerate() {
                 let waits = self.players[at].agent()["waiting"].as_u64().unwrap_or(1) > 0;
                 all_read &= !waits;
-                let lately = prompted.is_some_and(|when| when.elapsed() < BETWEEN_PROMPTS_AT_THE_END);
+                let (times, last) = prompted;
+                let lately = last.is_some_and(|when| when.elapsed() < BETWEEN_PROMPTS_AT_THE_END);
                 if waits && !lately && !self.players[at].works() {
-                    *prompted = Some(Instant::now());
-                    self.prompt(at, "Is anything left?");
+                    *last = Some(Instant::now());
+                    *times += 1;
+                    // Its terminal may show another session than its agent's: OpenCode's agents stay with theirs.
+                    if *times % PROMPTS_IN_VAIN == 0 && self.players[at].is_open() {
+                        self.players[at].leave(Instant::now());
+                    } else {
+                        self.prompt(at, "Is anything left?");
+                    }
                 }
             }
             if all_read {

@@ -22,7 +22,7 @@ pub(crate) struct Seen {
 impl Seen {
     pub(crate) fn of(player: usize, heard: &Heard) -> Seen {
         // A hook's text may be escaped, and a tool's result is quoted.
-        let told = heard.everything().replace("&lt;", "<").replace("&gt;", ">").replace("\\\"", "\"");
+        let told = told_once(heard).replace("&lt;", "<").replace("&gt;", ">").replace("\\\"", "\"");
         let envelopes = told.match_indices(OPENS).map(|(at, _)| {
             let head = told[at + OPENS.len()..].split('>').next().unwrap_or_default();
             (head.split('"').next().unwrap_or_default().to_owned(), head.contains(REPEATED))
@@ -35,6 +35,17 @@ impl Seen {
             envelopes: envelopes.collect(),
         }
     }
+}
+
+/// All text of a request. Once its session was resumed, Gemini CLI 0.61.0 gives the result of every tool twice, under
+/// one call's id; that is its own affair, and counts once.
+fn told_once(heard: &Heard) -> String {
+    let mut heard = heard.clone();
+    let contents = heard.body["contents"].as_array_mut().into_iter().flatten();
+    for parts in contents.filter_map(|content| content["parts"].as_array_mut()) {
+        parts.dedup_by(|later, before| later.get("functionResponse").is_some() && later == before);
+    }
+    heard.everything()
 }
 
 const OPENS: &str = "<relay-mesh-message id=\"";

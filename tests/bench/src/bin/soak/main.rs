@@ -40,6 +40,11 @@ fn main() -> ExitCode {
 
 /// Returns whether no message was lost and none was repeated without a mark.
 fn soak() -> Result<bool, Failure> {
+    if cfg!(panic = "abort") {
+        return Err(
+            "a client that does not open would end this build of the soak; `make soak` builds one that goes on".into(),
+        );
+    }
     let minutes: f64 = variable("MINUTES").map_or(Ok(60.0), |text| text.parse())?;
     let seed: u64 = match variable("SEED") {
         Some(text) => text.parse()?,

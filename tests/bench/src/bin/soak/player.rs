@@ -72,6 +72,8 @@ impl Kind {
 
 /// How often it is tried to open a session again.
 const MOST_REFUSALS: usize = 2;
+/// The prompt at which the model registers.
+const JOIN: &str = "Join the mesh.";
 
 /// A client in its terminal, or one that is gone for a while.
 pub(crate) struct Player<'a> {
@@ -97,9 +99,12 @@ impl<'a> Player<'a> {
         let register = kind.tool("register_agent");
         let joining = json!({"name": name});
         let send = kind.tool("send_message");
-        let script = Script::new().call("Join the mesh", &register, joining).otherwise(move |news| {
+        let script = Script::new().otherwise(move |news| {
+            if news.contains(JOIN) {
+                return ModelAnswer::Call { tool: register.clone(), input: joining.clone() };
+            }
             if let Some((to, body)) = asked_to_write(news) {
-                return ModelAnswer::Call { tool: send.clone(), input: json!({"to": to, "body": body}) };
+                return ModelAnswer::Call { tool: send.clone(), input: json!({"to": [to], "body": body}) };
             }
             if news.contains("soak: work") { kind.work() } else { ModelAnswer::Say("Noted.".to_owned()) }
         });
@@ -118,7 +123,7 @@ impl<'a> Player<'a> {
             refusals: 0,
         };
         player.terminal = Some(player.open(&[]));
-        player.type_line("Join the mesh.");
+        player.type_line(JOIN);
         player.session = wait_for("it has joined", || session_of(stage, &player.name));
         player
     }
@@ -220,9 +225,13 @@ impl<'a> Player<'a> {
         ended
     }
 
-    /// Opens the agent's session again. Says why not, if it cannot.
-    pub(crate) fn come_back(&mut self) -> Result<(), String> {
+    /// Opens the agent's session again; if its client does not know it any more, a new one that goes on as the same
+    /// agent. Says why not, if it cannot.
+    pub(crate) fn come_back(&mut self) -> Result<Return, String> {
         self.note_session();
+        if self.refusals >= MOST_REFUSALS {
+            return self.begin_anew();
+        }
         let session = self.session.clone();
         let words: Vec<&str> = match self.kind {
             Kind::ClaudeCode | Kind::Gemini => vec!["--resume", &session],
@@ -234,16 +243,28 @@ impl<'a> Player<'a> {
             Ok(terminal) => {
                 self.terminal = Some(terminal);
                 (self.away_until, self.refusals) = (None, 0);
-                Ok(())
+                Ok(Return::Resumed)
             }
             Err(why) => {
                 self.refusals += 1;
-                // A session that its client does not know any more stays closed.
-                let again = self.refusals < MOST_REFUSALS;
-                self.away_until = again.then(|| Instant::now() + Duration::from_secs(5));
+                self.away_until = Some(Instant::now() + Duration::from_secs(5));
                 Err(why.downcast_ref::<String>().cloned().unwrap_or_default())
             }
         }
+    }
+
+    /// What a user does whose client does not know a session any more: Gemini CLI writes none in which nothing was
+    /// said, such as one after `/clear`.
+    fn begin_anew(&mut self) -> Result<Return, String> {
+        let adopted = self.stage.run(&["adopt", &self.name]);
+        if adopted.code != Some(0) {
+            self.away_until = Some(Instant::now() + Duration::from_secs(5));
+            return Err(adopted.stderr.trim().to_owned());
+        }
+        self.terminal = Some(self.open(&[]));
+        (self.away_until, self.refusals) = (None, 0);
+        self.type_line(JOIN);
+        Ok(Return::Anew)
     }
 
     fn note_session(&mut self) {
@@ -258,6 +279,13 @@ impl<'a> Player<'a> {
         let agents = listed["agents"].as_array().cloned().unwrap_or_default();
         agents.into_iter().find(|agent| agent["name"] == json!(self.name)).unwrap_or_default()
     }
+}
+
+/// How an agent came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Return {
+    Resumed,
+    Anew,
 }
 
 enum Driver<'a> {

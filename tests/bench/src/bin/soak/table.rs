@@ -24,12 +24,14 @@ pub(crate) fn write(drive: &Drive<'_>, judged: &Judged, run: &str) -> Result<(),
         of_kind.map(|(_, times)| times).sum()
     };
     let said = format!(
-        "{run}: {} messages, {} kills, {} closed terminals, {} clears, {} times Esc.\n\n{}\n",
+        "{run}: {} messages, {} kills, {} closed terminals, {} clears, {} times Esc. {} sessions that their client did \
+         not know any more went on in new ones.\n\n{}\n",
         judged.fates.len(),
         done(Deed::Kill),
         done(Deed::Leave),
         done(Deed::Clear),
         done(Deed::Esc),
+        done(Deed::Anew),
         rows(drive, judged).join("\n"),
     );
     for page in PAGES.map(|page| root.join(page)) {
@@ -92,7 +94,8 @@ pub(crate) fn print(report: &Report, drive: &Drive<'_>, judged: &Judged) {
     for kind in Kind::ALL {
         let deed = |deed: Deed| drive.deeds.get(&(kind, deed)).copied().unwrap_or_default();
         report.row(&format!(
-            "{}: {} sent by the shell, {} prompts, {} Esc, {} kills, {} closed, {} opened again, {} cleared",
+            "{}: {} sent by the shell, {} prompts, {} Esc, {} kills, {} closed, {} opened again, {} begun anew, \
+             {} cleared",
             kind.name(),
             deed(Deed::Sent),
             deed(Deed::Prompt),
@@ -100,6 +103,7 @@ pub(crate) fn print(report: &Report, drive: &Drive<'_>, judged: &Judged) {
             deed(Deed::Kill),
             deed(Deed::Leave),
             deed(Deed::Resume),
+            deed(Deed::Anew),
             deed(Deed::Clear),
         ));
     }
