@@ -103,7 +103,7 @@ bench: release setup
 	cargo run --release --locked -p bench --bin drive
 	cargo run --release --locked -p bench --bin watch
 	cargo run --release --locked -p bench --bin nats
-	cargo run --release --locked -p relay-mesh-store --example contention
+	cargo run --release --locked -p bench --bin contention
 	cargo run --release --locked -p relay-mesh-adapters --example instance
 	cargo run --release --locked -p relay-mesh-mcp --example throughput
 

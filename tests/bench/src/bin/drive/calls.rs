@@ -1,5 +1,4 @@
-//! What a call of the tool `codex-reply` costs beside the turn that it is, fifteen of them at once, and what the registry of
-//! threads costs when it is old.
+//! What a call of the tool `codex-reply` costs beside the turn that it is, and fifteen of them at once.
 
 use std::time::{Duration, Instant};
 
@@ -10,12 +9,8 @@ use test_support::{Spawning, StdioClient};
 
 use crate::bare::Client;
 
-/// Beyond the bare client's turn, and for a list of all rows.
+/// Beyond the bare client's turn.
 const CALL: Duration = Duration::from_millis(10);
-const LISTS: Duration = Duration::from_millis(50);
-/// Rows of the registry, and on how many days they are.
-const ROWS: usize = 10_000;
-const DAYS: usize = 100;
 /// Threads at once.
 const THREADS: u64 = 15;
 
@@ -31,23 +26,32 @@ pub(crate) async fn measure(scene: &Spawning, turns: usize, report: &Report) -> 
     let thread = begun["threadId"].as_str().ok_or(format!("no thread: {begun}"))?.to_owned();
 
     let row = scene.ok(&["codex", "threads"])["threads"][0].clone();
-    let record = scene.record(row["agent"].as_str().unwrap_or_default());
+    let agent = row["agent"].as_str().unwrap_or_default();
+    let record = scene.record(agent);
     let socket = record["socket"].as_str().ok_or(format!("it has no socket: {record}"))?;
     let mut client = Client::at(socket).await?;
     let own = client.begin(&scene.stage.project.display().to_string()).await?;
-    let (mut bare, mut calls) = (Vec::new(), Vec::new());
+    client.follow(&thread).await?;
+    let (mut bare, mut same, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..turns {
         let began = Instant::now();
         client.turn(&own, &format!("call {number}")).await?;
         client.completed(&own).await?;
         bare.push(began.elapsed());
         let began = Instant::now();
+        client.turn(&thread, &format!("call {number}")).await?;
+        client.completed(&thread).await?;
+        same.push(began.elapsed());
+        super::idle(scene, agent);
+        let began = Instant::now();
         called(&mut lead, "codex-reply", json!({"threadId": thread, "prompt": format!("call {number}")}))?;
         calls.push(began.elapsed());
     }
-    let (bare, calls) = (median(bare), median(calls));
-    report.note("the turn by a bare client", bare);
-    report.difference("a call of `codex-reply` beyond it", calls, bare, CALL);
+    let (bare, same, calls) = (median(bare), median(same), median(calls));
+    report.note("the turn by a bare client, in a thread of its own", bare);
+    report.note("the turn by it in the thread of the tool", same);
+    report.difference("a call of `codex-reply` beyond the first", calls, bare, CALL);
+    report.difference("  and beyond the second", calls, same, CALL);
 
     let began = Instant::now();
     for id in 0..THREADS {
@@ -61,7 +65,7 @@ pub(crate) async fn measure(scene: &Spawning, turns: usize, report: &Report) -> 
     }
     report.note("until fifteen threads more, begun at once, have answered", began.elapsed());
     lead.close();
-    of_registry(scene, report)
+    Ok(())
 }
 
 fn called(client: &mut StdioClient, tool: &str, arguments: Value) -> Result<Value, Failure> {
@@ -70,36 +74,4 @@ fn called(client: &mut StdioClient, tool: &str, arguments: Value) -> Result<Valu
         true => Err(answer.to_string().into()),
         false => Ok(answer["result"]["structuredContent"].clone()),
     }
-}
-
-/// Fills the registry with copies of a row, and lists it.
-fn of_registry(scene: &Spawning, report: &Report) -> Result<(), Failure> {
-    let folder = scene.stage.data.join("threads");
-    let file = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path()).next().ok_or("there is no registry")?;
-    let day: Value = serde_json::from_slice(&std::fs::read(&file)?)?;
-    let row = &day["value"][0];
-    for day in 0..DAYS {
-        let copy = |number: usize| {
-            let mut row = row.clone();
-            row["thread"] = json!(format!("01a20000-{day:04}-7000-8000-{number:012}"));
-            row
-        };
-        let rows: Vec<Value> = (0..ROWS / DAYS).map(copy).collect();
-        let name = format!("{:06}", 18_000 + day);
-        let extension = file.extension().map(|extension| format!(".{}", extension.display())).unwrap_or_default();
-        std::fs::write(folder.join(format!("{name}{extension}")), json!({"revision": 1, "value": rows}).to_string())?;
-    }
-    let list = || {
-        let began = Instant::now();
-        let listed = scene.ok(&["codex", "threads"]);
-        (began.elapsed(), listed["threads"].as_array().map_or(0, Vec::len))
-    };
-    let (_, rows) = list();
-    report.amount("threads in the registry", rows as f64, "", "");
-    report.time(
-        "a list of all of them, with the start of the program",
-        median((0..9).map(|_| list().0).collect()),
-        LISTS,
-    );
-    Ok(())
 }

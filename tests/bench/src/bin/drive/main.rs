@@ -52,12 +52,18 @@ async fn of_turns(scene: &Spawning, turns: usize, report: &Report) -> Result<(),
     let mut client = Client::at(&socket).await?;
     client.follow(&thread).await?;
     let own = client.begin(&scene.stage.project.display().to_string()).await?;
-    let (mut bare, mut driven, mut written) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut bare, mut same, mut driven, mut written) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for number in 0..turns {
         let began = Instant::now();
         client.turn(&own, &format!("turn {number}")).await?;
         client.completed(&own).await?;
         bare.push(began.elapsed());
+
+        let began = Instant::now();
+        client.turn(&thread, &format!("turn {number}")).await?;
+        client.completed(&thread).await?;
+        same.push(began.elapsed());
+        idle(scene, "first");
 
         let began = Instant::now();
         let sent = scene.ok(&["send", "first", &format!("turn {number}"), "--from", "alice"]);
@@ -71,12 +77,20 @@ async fn of_turns(scene: &Spawning, turns: usize, report: &Report) -> Result<(),
         written.push(history.between("stored", "notified").ok_or("it was never handed over")?);
     }
     report.time("from stored until its frames are written", median(written), WRITTEN);
-    let (bare, driven) = (median(bare), median(driven));
-    report.note("the same turn by a bare client", bare);
+    let (bare, same, driven) = (median(bare), median(same), median(driven));
+    report.note("the same turn by a bare client, in a thread of its own", bare);
+    report.note("the same in the agent's thread, with its tools and hooks", same);
     report.note("from the end of `send` to the end of the turn", driven);
-    let more = driven.as_secs_f64() / bare.as_secs_f64() - 1.0;
-    report.size("more than the bare client's", more * 100.0, TURN * 100.0, "%", "");
+    let more = |than: Duration| (driven.as_secs_f64() / than.as_secs_f64() - 1.0) * 100.0;
+    report.size("more than the bare client's", more(bare), TURN * 100.0, "%", "");
+    report.size("  and than in the agent's thread", more(same), TURN * 100.0, "%", "");
     Ok(())
+}
+
+/// Waits until an agent has nothing to do.
+fn idle(scene: &Spawning, agent: &str) {
+    let is_idle = || (test_support::presence_of(&scene.stage, agent).as_deref() == Some("idle")).then_some(());
+    wait_or_show("it is idle", is_idle, || scene.told());
 }
 
 fn of_agents(scene: &Spawning, report: &Report) -> Result<(), Failure> {

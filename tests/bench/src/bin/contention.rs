@@ -1,8 +1,8 @@
 //! Measures many processes that append to one log concurrently, against the least that any program could do: a bare
 //! open, flock, append, close.
 //!
-//! `cargo run --release -p relay-mesh-store --example contention -- [PROCESSES [MESSAGES [FOLDER]]]` prints a line for each way,
-//! all in one run, with its ratio to the bare loop. The processes are this program, started again; they wait for a
+//! `cargo run --release -p bench --bin contention -- [PROCESSES [MESSAGES [FOLDER]]]` prints a line for each way, all in one
+//! run, with its ratio to the bare loop. The store indexes as the product's does. The processes are this program, started again; they wait for a
 //! common start, so that only appending is measured.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -13,11 +13,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use serde_json::json;
 use store::files::{FilesOptions, FilesStore};
 use store::{Durability, Expect, Key, Position, Store};
+use ulid::Ulid;
 
 /// The budgets of the design: seconds for 20,000 synced messages, and times the bare loop without.
 const SYNCED_BUDGET: f64 = 1.0;
@@ -172,42 +175,44 @@ fn count(way: Way, folder: &Path, expected: usize) -> Result<(), Box<dyn Error>>
 }
 
 fn child(way: Way, folder: &Path, messages: usize) -> Result<(), Box<dyn Error>> {
-    let entry = entry();
     match way {
         Way::Bare => {
             let path = folder.join("bare.jsonl");
-            let mut line = entry;
-            line.push(b'\n');
             await_start()?;
             for _ in 0..messages {
+                let mut line = entry();
+                line.push(b'\n');
                 let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
                 flock(&file, FlockOperation::LockExclusive)?;
                 file.write_all(&line)?;
             }
         }
-        Way::Unsynced => append(folder, messages, entry, Durability::Process)?,
-        Way::Synced => append(folder, messages, entry, Durability::Synced)?,
+        Way::Unsynced => append(folder, messages, Durability::Process)?,
+        Way::Synced => append(folder, messages, Durability::Synced)?,
     }
     say_done()
 }
 
-fn append(folder: &Path, messages: usize, entry: Vec<u8>, durability: Durability) -> Result<(), Box<dyn Error>> {
+fn append(folder: &Path, messages: usize, durability: Durability) -> Result<(), Box<dyn Error>> {
     runtime()?.block_on(async {
-        let store = FilesStore::open(folder, FilesOptions::default())?;
-        let (log, entries) = (log()?, [entry]);
+        let rule = Some(Arc::new(mesh::MeshIndexRule) as _);
+        let store = FilesStore::open(folder, FilesOptions { rule, ..FilesOptions::default() })?;
+        let log = log()?;
         await_start()?;
         for _ in 0..messages {
-            store.append(&log, &entries, Expect::Any, durability).await?;
+            store.append(&log, &[entry()], Expect::Any, durability).await?;
         }
         Ok(())
     })
 }
 
-/// A message of about 300 bytes.
+/// A message of about 300 bytes, with an id and a time of its own.
 fn entry() -> Vec<u8> {
-    let body = "x".repeat(200);
-    format!("{{\"id\":\"01JD0000000000000000000000\",\"from\":\"alice\",\"to\":\"bob\",\"body\":\"{body}\",\"p\":\"normal\"}}")
-        .into_bytes()
+    let id = Ulid::generate();
+    let message = json!({
+        "id": id.to_string(), "at": id.timestamp_ms(), "from": "alice", "to": "bob", "body": "x".repeat(180),
+    });
+    message.to_string().into_bytes()
 }
 
 fn log() -> Result<Key, Box<dyn Error>> {
