@@ -55,3 +55,42 @@ fn any_acp_agent_is_driven_once_its_user_has_allowed_its_command_line() {
         assert_eq!(scene.relay(&spawn).code, Some(4), "it is taken back");
     });
 }
+
+/// An agent that does not survive a prompt.
+const DYING: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") == "session/prompt":
+        sys.exit(1)
+    results = {
+        "initialize": {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}},
+        "session/new": {"sessionId": "s1"},
+        "session/load": {},
+    }
+    answer = {"jsonrpc": "2.0", "id": asked.get("id")}
+    if asked.get("method") in results:
+        answer["result"] = results[asked["method"]]
+    else:
+        answer["error"] = {"code": -32601, "message": "unknown"}
+    print(json.dumps(answer), flush=True)
+"#;
+
+#[test]
+fn an_agent_whose_program_ends_at_each_prompt_is_given_up_and_its_mail_waits() {
+    isolated(|| {
+        let scene = Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "opencode", Script::new());
+        let file = scene.stage.folder.join("dying.py");
+        std::fs::write(&file, DYING).expect("the stage is writable");
+        let command = format!("python3 {}", file.display());
+        scene.ok(&["spawn", "acp", "allow", &command]);
+        scene.stage.relay_ok(&["register", "alice"]);
+        scene.ok(&["spawn", "helper", "--acp", &command, "--reach", "unguarded"]);
+        send_with(&scene.stage, "helper", "Is the door shut?", &["--from", "alice"]);
+        let why = || scene.ok(&["spawn", "list", "--all"])["agents"][0]["why"].as_str().map(str::to_owned);
+        let why = wait_or_show("it is given up", why, || scene.told());
+        assert_eq!(why, "its program has ended 5 times in a row before a prompt was shown");
+        assert!(unread(&scene.stage, "helper")[0].contains("Is the door shut?"), "{}", scene.told());
+        scene.nothing_is_left();
+    });
+}

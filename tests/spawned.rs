@@ -2,7 +2,9 @@
 //! stopped, budgets, and the end of everything by `down`. With the real Codex and Claude Code, and scripted models.
 
 use serde_json::json;
-use test_support::{ModelAnswer, Script, Spawning, Victim, isolated, presence_of, send_with, unread, wait_or_show};
+use test_support::{
+    ModelAnswer, Program, Script, Spawning, Victim, isolated, presence_of, send_with, unread, wait_or_show,
+};
 
 fn codex(script: Script) -> Spawning {
     Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "codex", script)
@@ -218,6 +220,25 @@ fn a_budget_ends_an_agent_and_mail_waits() {
     });
 }
 
+/// Stopped by a signal, the program cannot stop its turn, whoever asks it to.
+#[test]
+fn a_turn_that_does_not_stop_ends_with_its_program_when_time_is_up() {
+    isolated(|| {
+        let scene = codex(Script::new().talk("Talk", "And so on."));
+        scene.spawn("helper", &["Talk", "--for", "4s"]);
+        scene.model.wait_for_news("Talk");
+        let (_, program) = scene.driven("helper");
+        Program::new("kill").args(["-STOP".to_owned(), program.to_string()]).succeed();
+        let ended = || {
+            let listed = scene.ok(&["spawn", "list", "--all"]);
+            listed["agents"][0]["why"].as_str().map(str::to_owned)
+        };
+        let why = wait_or_show("it is over", ended, || scene.told());
+        assert_eq!(why, "its time is up");
+        scene.nothing_is_left();
+    });
+}
+
 #[test]
 fn down_ends_everything_and_up_goes_on() {
     isolated(|| {
@@ -253,6 +274,13 @@ fn a_paused_agent_gets_no_turn_and_goes_on_with_what_waited() {
         // They come in one turn, whose final words answer the last of them.
         wait_or_show("they are shown", || (scene.status(&id) == "acknowledged").then_some(()), || scene.told());
         assert_eq!(scene.status(&urgent), "shown");
+
+        scene.ok(&["pause", "helper"]);
+        let kept = scene.relay(&["steer", "helper", "Look here"]);
+        let told = "`helper` has not taken it, because its user has paused it";
+        assert!(kept.code == Some(7) && kept.stderr.contains(told), "it says so at once: {kept:?}");
+        scene.ok(&["resume", "helper"]);
+        scene.model.wait_for_news("Look here");
         scene.ok(&["dismiss", "helper"]);
         scene.nothing_is_left();
     });

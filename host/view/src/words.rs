@@ -16,8 +16,12 @@ pub fn ago(at: Instant, now: Instant) -> String {
     }
 }
 
-/// A duration in one unit, as in `2 h`.
+/// A duration in one unit, as in `2 h`, a short one to a tenth of a second.
 pub fn span(milliseconds: u64) -> String {
+    if milliseconds < 10_000 && !milliseconds.is_multiple_of(1_000) {
+        let tenths = milliseconds.div_ceil(100);
+        return format!("{}.{} s", tenths / 10, tenths % 10);
+    }
     match milliseconds.div_ceil(1_000) {
         seconds @ 0..120 => format!("{seconds} s"),
         seconds @ 120..7_200 => format!("{} min", seconds / 60),
@@ -64,7 +68,10 @@ mod tests {
     #[test]
     fn spans_are_said_in_one_unit() {
         for (milliseconds, expected) in [
-            (1, "1 s"),
+            (48, "0.1 s"),
+            (2_026, "2.1 s"),
+            (2_000, "2 s"),
+            (30_400, "31 s"),
             (119_000, "119 s"),
             (120_000, "2 min"),
             (3_600_000, "60 min"),

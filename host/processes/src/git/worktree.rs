@@ -50,20 +50,23 @@ impl Git {
         if folder.exists() && !self.status(folder).await?.is_clean() {
             return Ok(false);
         }
-        self.drop_worktree(top, folder).await?;
+        self.drop_worktree(top, folder, branch, commit).await?;
+        Ok(true)
+    }
+
+    /// Removes a worktree whatever it holds, and its branch if that has no commit beyond `commit`. The caller knows that
+    /// nothing is lost.
+    pub async fn drop_worktree(&self, top: &Path, folder: &Path, branch: &str, commit: &str) -> Result<(), GitError> {
+        if folder.exists() {
+            let folder = folder.to_string_lossy();
+            self.bytes(top, &["worktree", "remove", "--force", &folder], &[], &[]).await?;
+        } else {
+            self.bytes(top, &["worktree", "prune"], &[], &[]).await?;
+        }
         // A branch that was deleted by hand needs no deleting.
         if self.text(top, &["rev-parse", "--verify", "--quiet", branch]).await.is_ok_and(|tip| tip == commit) {
             self.bytes(top, &["branch", "--quiet", "-D", branch], &[], &[]).await?;
         }
-        Ok(true)
-    }
-
-    /// Removes a worktree whatever it holds. The caller knows that nothing is lost.
-    pub async fn drop_worktree(&self, top: &Path, folder: &Path) -> Result<(), GitError> {
-        if !folder.exists() {
-            return self.bytes(top, &["worktree", "prune"], &[], &[]).await.map(drop);
-        }
-        let folder = folder.to_string_lossy();
-        self.bytes(top, &["worktree", "remove", "--force", &folder], &[], &[]).await.map(drop)
+        Ok(())
     }
 }

@@ -55,6 +55,8 @@ pub(super) struct Driving {
     pub(super) rest: Rest,
     /// The requests that stop the running turn, and until when it may take to stop.
     pub(super) interrupting: Option<(Vec<String>, Instant)>,
+    /// When it ends although its turn has not stopped, because its time is up.
+    pub(super) stops_by: Option<Instant>,
     pub(super) dismissing: Option<Dismissal>,
     pub(super) questions: BTreeMap<String, OpenQuestion>,
     pub(super) answers: AnswerQueue,
@@ -100,6 +102,8 @@ pub(super) struct Rest {
     pub(super) failures: u32,
     /// Prompts in a row that were lost, and not by a break.
     pub(super) lost: u32,
+    /// How often in a row its program has ended with prompts of which none was shown.
+    pub(super) breaks: u32,
 }
 
 /// Whether an agent is driven further.
@@ -205,8 +209,9 @@ impl Driving {
             renew: now,
             accounting: BTreeSet::new(),
             account_by: now,
-            rest: Rest { until: None, failures: 0, lost: 0 },
+            rest: Rest { until: None, failures: 0, lost: 0, breaks: 0 },
             interrupting: None,
+            stops_by: None,
             dismissing: None,
             questions: BTreeMap::new(),
             answers: AnswerQueue::default(),
@@ -276,6 +281,7 @@ impl Driving {
             return Ok(Step::Over);
         }
         self.hold_delivery().await?;
+        self.take_interrupts().await?;
         if let Some(over) = self.record.over_budget(self.host.open.machine.now()) {
             return self.spent(&over.to_string(), over == OverBudget::Time).await;
         }
@@ -287,7 +293,6 @@ impl Driving {
             self.orders.mark_unchanged();
             self.take_orders().await?;
         }
-        self.take_interrupts().await?;
         if self.leave_tool().await? == Step::Over {
             return Ok(Step::Over);
         }
@@ -355,6 +360,7 @@ impl Driving {
         by(self.rest.until.filter(|until| *until > Instant::now()));
         by(self.interrupting.as_ref().map(|(_, until)| *until));
         by(self.dismissing.as_ref().map(|dismissal| dismissal.until));
+        by(self.stops_by);
         by(self.leaves_tool_at());
         by(self
             .record

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mesh::driven::{DrivenError, DrivenRecord, Request, RequestKind, RequestOutcome};
 use mesh::names::AgentName;
+use mesh::runs::Workplace;
 
 use super::{begin, host, permission};
 use crate::compose::Open;
@@ -37,8 +38,14 @@ pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, Com
             None
         }
     };
+    let dismisses = matches!(asked.kind, RequestKind::Dismiss { .. });
     let (record, outcome) = done(context, &open, (asked.name, asked.kind), by.as_ref(), PATIENCE).await?;
     context.printer.show(&RequestShape::of(&record, asked.done, outcome.note))?;
+    if let (true, Workplace::Worktree { folder, branch, .. }) = (dismisses, &record.workplace)
+        && folder.exists()
+    {
+        context.printer.say(&format!("its work stays in {}, on the branch {branch}", folder.display()));
+    }
     Ok(Exit::Success)
 }
 
@@ -64,7 +71,20 @@ pub(crate) async fn done(
     patience: Duration,
 ) -> Result<(DrivenRecord, RequestOutcome), CommandError> {
     let dismisses = matches!(kind, RequestKind::Dismiss { .. });
+    let prompts = matches!(kind, RequestKind::Prompt { .. } | RequestKind::Steer { .. });
     let (record, request) = keep(open, name, kind, by).await?;
+    if let Ok(agent) = record.agent.name.parse::<AgentName>()
+        && prompts
+        && open.mesh.is_paused(&agent).await?
+    {
+        return Err(Failure {
+            what: format!("`{agent}` has not taken it, because its user has paused it"),
+            hint: Some(format!("it is kept; `relay-mesh resume {agent}` lets it go on")),
+            exit: Exit::TimedOut,
+            source: None,
+        }
+        .into());
+    }
     let done = async { Ok(open.mesh.request_outcome(record.id, &request.id).await?) };
     let outcome = match tokio::time::timeout(patience, begin::while_driven(context, open, done)).await {
         Ok(Ok(outcome)) => outcome,

@@ -237,6 +237,7 @@ impl Driving {
         match was_open {
             true if self.record.tool.is_some() => self.tool_died(why).await,
             true => {
+                self.rest.breaks += u32::from(!self.record.given.is_empty());
                 self.rest_for(FIRST_REST);
                 Ok(())
             }
@@ -303,6 +304,10 @@ impl Driving {
     /// Gives a session up that cannot be continued. A new one is told what was said last; what was given and may have been
     /// shown comes again, marked so.
     pub(super) async fn begin_anew(&mut self, why: &str) -> Result<Step, CommandError> {
+        if self.breaks_each_time() {
+            self.gives_up_breaking().await?;
+            return Ok(Step::Over);
+        }
         for given in self.record.given.clone() {
             let may_be_shown = given.status.is_some();
             self.back(&given, may_be_shown).await?;

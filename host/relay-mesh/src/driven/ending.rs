@@ -44,13 +44,19 @@ pub(super) enum Summary {
 }
 
 impl Driving {
-    /// Ends the agent because a limit is reached, as soon as no turn runs; `at_once` stops the one that runs.
+    /// Ends the agent because a limit is reached, as soon as no turn runs. `at_once`, or if it is dismissed meanwhile, the
+    /// one that runs is stopped, and one that does not stop ends with its program.
     pub(super) async fn spent(&mut self, why: &str, at_once: bool) -> Result<Step, CommandError> {
+        self.begin_dismissal().await?;
         if self.turn.is_some() {
-            if at_once && self.interrupting.is_none() {
+            let dismissed_by = self.dismissing.as_ref().map(|dismissal| dismissal.until);
+            if at_once && dismissed_by.is_none() && self.stops_by.is_none() {
+                self.stops_by = Some(Instant::now() + STOPS);
                 self.interrupt(Vec::new());
             }
-            return Ok(Step::On);
+            if dismissed_by.or(self.stops_by).is_none_or(|until| Instant::now() < until) {
+                return Ok(Step::On);
+            }
         }
         self.end(why, true, None).await
     }

@@ -20,6 +20,8 @@ use crate::errors::CommandError;
 const AGAIN: u64 = 250;
 /// How many prompts in a row a harness may lose that goes on all the while.
 const MOST_LOST: u32 = 3;
+/// How often in a row a program may end that was given prompts and has shown none.
+const MOST_BREAKS: u32 = 5;
 /// How long a turn may take to stop.
 pub(super) const STOPS: Duration = Duration::from_secs(15);
 
@@ -138,7 +140,12 @@ impl Driving {
             Some(linked) => (linked.route(), linked.handle.able.once),
             None => return Ok(()),
         };
-        match settle(status, broke, once) {
+        let settled = settle(status, broke, once);
+        // Such as a prompt at which the program ends each time.
+        if matches!(settled, Settled::Lost | Settled::Unknown) && broke && self.breaks_each_time() {
+            return self.gives_up_breaking().await;
+        }
+        match settled {
             Settled::Open => self.taken(&given, &route).await?,
             Settled::Shown => self.shown(&given, status, broke, &route).await?,
             // What is lost by a break is nothing that the harness does each time.
@@ -163,12 +170,26 @@ impl Driving {
             return Ok(false);
         }
         let why = format!("its harness has taken {MOST_LOST} prompts in a row and told of none that it was shown");
+        self.gives_up(&why).await?;
+        Ok(true)
+    }
+
+    /// Whether its program ends at each prompt before it tells that it was shown.
+    pub(super) fn breaks_each_time(&self) -> bool {
+        self.rest.breaks >= MOST_BREAKS
+    }
+
+    pub(super) async fn gives_up_breaking(&mut self) -> Result<(), CommandError> {
+        self.gives_up(&format!("its program has ended {MOST_BREAKS} times in a row before a prompt was shown")).await
+    }
+
+    /// Ends the agent, whose prompts would be given again for ever.
+    async fn gives_up(&mut self, why: &str) -> Result<(), CommandError> {
         for given in self.record.given.clone() {
             self.back(&given, true).await?;
-            self.change(|record| record.done(&given.prompt, Some(why.clone()), None)).await?;
+            self.change(|record| record.done(&given.prompt, Some(why.to_owned()), None)).await?;
         }
-        self.end(&why, false, None).await?;
-        Ok(true)
+        self.end(why, false, None).await.map(drop)
     }
 
     async fn taken(&mut self, given: &GivenPrompt, route: &str) -> Result<(), CommandError> {
@@ -190,7 +211,7 @@ impl Driving {
         route: &str,
     ) -> Result<(), CommandError> {
         let id = given.prompt.clone();
-        self.rest.lost = 0;
+        (self.rest.lost, self.rest.breaks) = (0, 0);
         if given.status != Some(PromptStatus::Shown) {
             if let Some(lease) = self.leases.remove(&id) {
                 // The chain of messages that it works on now.

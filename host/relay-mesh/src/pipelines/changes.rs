@@ -43,7 +43,7 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
     settle::settle_applying(context, &Runs::of(data)).await;
     let (folder, mut record) = Pipelines::of(data).find(id)?;
     let _alone = folder.alone()?;
-    let Workplace::Worktree { top, folder: worktree, branch, .. } = record.workplace.clone() else {
+    let Workplace::Worktree { top, folder: worktree, branch, commit } = record.workplace.clone() else {
         let what = format!("pipeline {} worked in the folder itself", record.id);
         return Err(refused(what, "its changes are there already: `git diff` shows them", Exit::Usage));
     };
@@ -55,24 +55,29 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
         let what = format!("pipeline {} was applied", record.id);
         return Err(refused(what, "its changes are in the folder already", Exit::Held));
     }
+    let nothing = || {
+        let what = format!("pipeline {} changed nothing", record.id);
+        refused(what, "there is nothing to apply", Exit::NotFound)
+    };
+    if !worktree.exists() {
+        return Err(nothing());
+    }
     let git = changes::git(context);
     let patch = until_now(&git, &folder, &record).await?.patch;
     if patch.is_empty() {
-        let what = format!("pipeline {} changed nothing", record.id);
-        return Err(refused(what, "there is nothing to apply", Exit::NotFound));
+        return Err(nothing());
     }
     if let Err(error) = git.fits(&top, &patch).await {
         let what =
             format!("the changes of pipeline {} do not fit `{}`, and nothing was applied", record.id, top.display());
-        let hint = format!("merge the branch {branch} by hand, or commit first and try again");
-        return Err(CommandError::caused_by(&what, Some(hint), Exit::Held, error));
+        return Err(CommandError::caused_by(&what, Some(changes::by_hand(record.id)), Exit::Held, error));
     }
     let applied = applying::apply(&git, data, record.id, &top, &patch).await?;
     record.applied = Some(open.machine.now());
     folder.keep(&record)?;
     applied.was_noted();
     // All that it held beyond its commit is in the folder now.
-    if let Err(error) = git.drop_worktree(&top, &worktree).await {
+    if let Err(error) = git.drop_worktree(&top, &worktree, &branch, &commit).await {
         tracing::warn!(%error, "the worktree of a pipeline stays");
     }
     Ok((record, top))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mesh::ports::machine::{Instant, Machine};
 use mesh::reviews::PipelineRecord;
-use mesh::runs::RunId;
+use mesh::runs::{RunId, Workplace};
 use processes::git::Git;
 use serde_json::Value;
 use store::Durability;
@@ -65,6 +65,18 @@ impl Pipelines {
     /// The ids of all pipelines, the newest first.
     pub(crate) fn ids(&self) -> Vec<RunId> {
         newest_first(&self.root)
+    }
+
+    /// Removes the worktrees of ended pipelines that hold nothing. Returns how many are gone.
+    pub(crate) async fn remove_empty_worktrees(&self, git: &Git) -> usize {
+        let mut removed = 0;
+        for record in self.ids().into_iter().filter_map(|id| self.folder(id).record().ok()) {
+            let Workplace::Worktree { folder, .. } = &record.workplace else { continue };
+            if record.ended.is_some() && folder.exists() {
+                removed += usize::from(changes::remove_if_clean(git, &record.workplace).await);
+            }
+        }
+        removed
     }
 
     /// Deletes the pipelines that ended before a time and whose worktree holds nothing that was not applied.

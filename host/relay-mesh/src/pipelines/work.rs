@@ -66,6 +66,7 @@ impl Work<'_> {
         let result = self.result(&record).await?;
         self.folder.keep_result(&result)?;
         self.folder.keep(&record)?;
+        changes::remove_if_clean(&changes::git(self.context), &record.workplace).await;
         Ok(result)
     }
 

@@ -51,11 +51,21 @@ pub(crate) async fn settle(context: &Context, open: &Open, folder: &ReviewFolder
         return Ok(());
     }
     settle::settle(context, open, &Runs::of(&context.settings.dir.value)).await;
+    ended_by(open, folder, record, "the process that worked on the review was killed").await
+}
+
+/// Ends a review in which no reviewer has answered.
+pub(super) async fn ended_by(
+    open: &Open,
+    folder: &ReviewFolder,
+    record: ReviewRecord,
+    why: &str,
+) -> Result<(), CommandError> {
     let failed = |harness: &String| ReviewerOutcome {
         harness: harness.clone(),
         runs: Vec::new(),
         gave: 0,
-        failed: Some("the process that worked on the review was killed".to_owned()),
+        failed: Some(why.to_owned()),
     };
     let reviewers = record.reviewers.iter().map(failed).collect();
     let ended = open.machine.now();

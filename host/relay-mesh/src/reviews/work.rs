@@ -57,7 +57,14 @@ pub(crate) async fn work(
     record.supervisor = open.machine.this_process();
     folder.keep(&record)?;
     let (runs, git) = (Runs::of(&context.settings.dir.value), changes::git(context));
-    let diff = subject::difference(&git, &runs, &record, folder).await?;
+    let diff = match subject::difference(&git, &runs, &record, folder).await {
+        Ok(diff) => diff,
+        Err(error) => {
+            // Before any reviewer was asked.
+            super::stop::ended_by(open, folder, record, &mesh::reasons(&error)).await?;
+            return Err(error);
+        }
+    };
     let mut work = Work { context, open, folder, record: &mut record, stop, audience, runs };
     let mut reviewed = Reviewed::of(&diff);
     let (findings, reviewers, verify) = work.all(&diff, &mut reviewed).await?;

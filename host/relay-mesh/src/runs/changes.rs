@@ -31,8 +31,12 @@ impl Explain for GitError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             GitError::Absent(_) => "install git, or put it on the path",
-            GitError::NoRepository(_) => "run it in that very folder by `--here`, or name a repository by `--cwd DIR`",
-            GitError::NoCommit(_) => "commit something first, or run it in that very folder by `--here`",
+            GitError::NoRepository(_) => {
+                "name a repository by `--cwd DIR`, or make one by `git init`; only `relay-mesh run` works without one, by `--here`"
+            }
+            GitError::NoCommit(_) => {
+                "commit something first; only `relay-mesh run` works without a commit, by `--here`"
+            }
             GitError::NoRevision(_) => {
                 "`git log --oneline --all` shows which commits there are; a shallow clone lacks most"
             }
@@ -110,6 +114,11 @@ pub(crate) async fn worktree(
 /// The branch of a run's worktree.
 pub(crate) fn branch(id: RunId) -> String {
     format!("relay/{id}")
+}
+
+/// How what does not fit is brought into the folder all the same.
+pub(crate) fn by_hand(id: RunId) -> String {
+    format!("`relay-mesh runs diff {id} | git apply --3way` applies it and marks what conflicts, for you to settle")
 }
 
 /// The contents of a run's working copy now; none if it has none, or may change nothing.

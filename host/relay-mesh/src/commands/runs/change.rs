@@ -2,6 +2,7 @@
 
 use mesh::DryRun;
 use mesh::ports::machine::{Instant, Machine as _};
+use mesh::ports::runner::Reach;
 use mesh::runs::{RunStage, Workplace};
 
 use super::kept::{self, Kept};
@@ -13,6 +14,7 @@ use crate::pipelines;
 use crate::reviews;
 use crate::runs::changes::{self, PATCH};
 use crate::runs::{self, Runs, applying, retention, settle};
+use crate::shapes::counted;
 use crate::shapes::reviews::{AppliedPipeline, AppliedSuggestion, PipelineLine, ReviewLine};
 use crate::shapes::runs::{AppliedShape, DeletedRunsShape, RunLine};
 
@@ -101,7 +103,11 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
         let what = format!("run {} was applied at {}", record.id, crate::shapes::rfc3339(at));
         return Err(refused(what, "its changes are in the folder already", Exit::Held));
     }
-    let Workplace::Worktree { top, folder: worktree, .. } = record.workplace.clone() else {
+    if record.task.reach == Reach::Look {
+        let what = format!("run {} was to look only", record.id);
+        return Err(refused(what, "it changed nothing, so there is nothing to apply", Exit::NotFound));
+    }
+    let Workplace::Worktree { top, folder: worktree, branch, commit } = record.workplace.clone() else {
         let what = format!("run {} worked in the folder itself", record.id);
         return Err(refused(what, "its changes are there already: `git diff` shows them", Exit::Usage));
     };
@@ -113,7 +119,7 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
     if let Err(error) = git.fits(&top, &patch).await {
         return Err(CommandError::caused_by(
             &format!("the changes of run {} do not fit `{}`, and nothing was applied", record.id, top.display()),
-            Some(format!("merge the branch {} by hand, or commit first and try again", changes::branch(record.id))),
+            Some(changes::by_hand(record.id)),
             Exit::Held,
             error,
         ));
@@ -124,7 +130,7 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
     applied.was_noted();
     // All that the worktree held beyond its commit is in the folder now, unless somebody worked on in it.
     let removed = changes::is_as_it_ended(&git, &record, &folder, &patch).await
-        && git.drop_worktree(&top, &worktree).await.is_ok();
+        && git.drop_worktree(&top, &worktree, &branch, &commit).await.is_ok();
     context.printer.show(&AppliedShape::of(&record, &top, removed))?;
     Ok(Exit::Success)
 }
@@ -152,7 +158,14 @@ pub(super) async fn gc(dry_run: bool, context: &Context) -> Result<Exit, Command
     let _alone = runs.alone()?;
     let before = Instant(open.machine.now().0.saturating_sub(context.settings.keep.value));
     let dry_run = if dry_run { DryRun::Yes } else { DryRun::No };
-    let deleted = retention::delete_old(&runs, &changes::git(context), before, dry_run).await;
+    let git = changes::git(context);
+    let deleted = retention::delete_old(&runs, &git, before, dry_run).await;
     context.printer.show(&DeletedRunsShape::of(&deleted, dry_run))?;
+    if dry_run == DryRun::No {
+        let removed = pipelines::Pipelines::of(&context.settings.dir.value).remove_empty_worktrees(&git).await;
+        if removed > 0 {
+            context.printer.say(&format!("removed {} of pipelines, which held nothing", counted(removed, "worktree")));
+        }
+    }
     Ok(Exit::Success)
 }

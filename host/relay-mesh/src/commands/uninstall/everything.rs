@@ -17,12 +17,14 @@ use crate::own_path::own_path;
 use crate::server::ServerRecord;
 use crate::setup::agreement::Confirmation;
 use crate::setup::apply::shown_path;
+use crate::shapes::counted;
 
 /// Goes on past what fails, and then says how it ended.
 pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let (all, unreadable) = open.adapters.all_set_up();
     let server = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
+    let driven = open.mesh.driven_agents().await?.len();
     drop(open);
     let mut work = Work { context, confirmation, worst: Exit::Success };
     for set_up in &all {
@@ -48,6 +50,12 @@ pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> R
     if confirmation != Confirmation::DryRun {
         if server.is_some() {
             context.printer.say("A server of this data folder runs: `relay-mesh down` stops it.");
+        }
+        if driven > 0 {
+            let (agents, go) = (counted(driven, "agent"), if driven == 1 { "goes" } else { "go" });
+            context.printer.say(&format!(
+                "{agents} that you started {go} on: `relay-mesh dismiss NAME` ends one, and `relay-mesh down` stops all."
+            ));
         }
         // After a refusal everything is left.
         if work.worst != Exit::Refused {
