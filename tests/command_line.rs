@@ -111,7 +111,7 @@ fn a_command_line_that_is_not_well_formed_is_told_in_json_too() {
     let see = "see what `--help` says of this command";
     check(
         &["--json", "message", "01"],
-        "invalid value '01' for '<ID>': `01` is not an id: one is 26 characters long, as in 01JD8Z3K5V0000000000000000",
+        "invalid value '01' for '<ID>': `01` is not an id: one is 26 letters and digits, as in 01JD8Z3K5V0000000000000000, and at least its first 6 are needed",
         see,
     );
     check(
@@ -203,7 +203,14 @@ fn who_finds_nothing_is_told_so_and_of_a_name_that_nobody_has() {
     stage.relay_ok(&["register", "bob"]);
     let nobody = ", and no agent named `bop` has joined: `relay-mesh agents` shows who has";
     check(&["log", "--type", "reserved", "--type", "invited"], "nothing of that kind has happened: reserved, invited");
-    check(&["log", "--agent", "bop"], &format!("nothing of that kind has happened{nobody}"));
+    for unknown in [&["log", "--agent", "bop"][..], &["threads", "--with", "bop"]] {
+        let outcome = stage.run(unknown);
+        assert_eq!(outcome.code, Some(3), "{outcome:?}");
+        assert!(
+            outcome.stderr.contains("no agent named `bop` has joined") && outcome.stderr.contains("`bob`"),
+            "{outcome:?}"
+        );
+    }
     check(&["log", "--agent", "shell"], "nothing of that kind has happened");
     check(&["reservations", "--agent", "bop"], &format!("nothing is reserved{nobody}"));
     check(&["reservations", "--agent", "bob"], "nothing is reserved");

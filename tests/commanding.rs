@@ -108,7 +108,10 @@ fn whose_commands_run_is_the_persons_to_say() {
     assert_eq!(allowed["allowed"], expected);
     let file = allowed["file"].as_str().expect("a path");
     assert!(file.starts_with(&stage.home.display().to_string()), "it is the person's own: {file}");
-    stage.relay_ok(&["cmd", "disallow", "alice", "/review"]);
+    assert_eq!(
+        stage.relay_ok(&["cmd", "disallow", "alice", "/review"]),
+        "alice may no longer run /review in the session of ci\n"
+    );
     assert_eq!(stage.relay_ok(&["cmd", "allowed"]), "alice may run /test in the session of every agent here\n");
 
     // The project's settings name another mesh, on which nothing is allowed.

@@ -358,12 +358,7 @@ fn settings() -> Vec<Setting> {
 
 /// A default as the page and the program both could write it.
 fn plain(default: &str) -> String {
-    let text = default.replace(['`', ' '], "");
-    match text.as_str() {
-        "on" => "true".to_owned(),
-        "off" => "false".to_owned(),
-        _ => text,
-    }
+    default.replace(['`', ' '], "")
 }
 
 /// A line of `relay-mesh config --json`.

@@ -267,6 +267,7 @@ fn channels_are_joined_listed_and_written_to() {
     check(&stage.run(&["send", "#Au dit", "hello"]), 2, "is no channel");
     check(&stage.run(&["channel", "join", "A_B", "--agent", "alice"]), 2, "is no channel");
     check(&stage.run(&["channel", "join", "audit"]), 2, "for which agent");
+    assert_eq!(stage.relay_ok(&["channel", "leave", "audit", "--agent", "alice"]), "alice was not in #audit\n");
     stage.relay_ok(&["channel", "join", "audit", "--agent", "alice"]);
     let mut client = test_support::StdioClient::connected(
         stage.relay(&["mcp", "--tools", "channels"]).start(&stage.folder.join("mcp.log")),

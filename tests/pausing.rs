@@ -37,11 +37,12 @@ fn only_the_user_pauses_and_it_is_shown_until_they_resume() {
             check(&stage.relay(words).env(name, value).run(), 4, "this shell belongs to an agent");
         }
     }
-    assert_eq!(stage.relay_ok(&["pause", "alice"]), "alice is paused\n");
+    check(&stage.run(&["pause", "alice"]), 0, "`relay-mesh resume alice` lets it go on");
+    assert!(stage.relay_ok(&["send", "alice", "hello"]).contains("stored for alice (paused)"));
     assert_eq!(stage.relay_ok(&["pause", "--all"]), "bob is paused\n");
     assert_eq!(first(&stage)["paused"], true);
     let listed = stage.relay_ok(&["status", "--agents"]);
-    assert_eq!(listed.matches("paused").count(), 2, "{listed}");
+    assert_eq!(listed.matches("its user has paused it; ").count(), 2, "{listed}");
     assert_eq!(stage.relay_ok(&["resume", "alice", "bob"]), "alice is resumed\nbob is resumed\n");
     check(&stage.run(&["resume", "--all"]), 0, "none of them was paused");
     assert!(first(&stage)["paused"].is_null());

@@ -405,7 +405,7 @@ fn reviews_and_pipelines_are_listed_shown_followed_and_stopped_as_runs_are() {
     );
     // What is over is followed to its end at once.
     let followed = stage.run(&["runs", "follow", &review]);
-    assert!(followed.code == Some(0) && followed.stdout.contains("1 findings stand"), "{followed:?}");
+    assert!(followed.code == Some(0) && followed.stdout.contains("1 finding stands"), "{followed:?}");
     assert!(json_of(&stage.run(&["runs", "show", "last", "--json"]))["run"].is_string(), "`last` is a run");
     // The beginning of an id stands for one of all three kinds, or for none.
     let beginning = |id: &str, others: &[&str]| {

@@ -23,7 +23,7 @@ fn what_cannot_be_started_is_refused_and_leaves_nothing() {
         check(&["spawn", "toad", "hello"], 3, "toad");
         check(&["spawn", "cursor", "hello"], 1, "drives no agents");
         check(&["spawn", "codex", "hello", "--cwd", "/nowhere"], 3, "`/nowhere` is not a folder");
-        check(&["spawn", "codex", "hello", "--budget-turns", "0"], 2, "0 is not in 1..");
+        check(&["spawn", "codex", "hello", "--budget-turns", "0"], 2, "at least 1");
         check(&["spawn", "codex", "hello", "--for", "0s"], 2, "it must be more than zero");
         check(&["spawn", "codex", "--wait"], 2, "there is nothing to wait for");
         check(&["spawn", "codex", "hello", "--worktree", "--cwd", "/"], 3, "repository");

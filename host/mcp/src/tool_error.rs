@@ -55,6 +55,9 @@ const AGAIN: &str = "Try again; if it fails again, your user can run `relay-mesh
 impl From<AddressError> for ToolError {
     fn from(error: AddressError) -> ToolError {
         let next = match &error {
+            AddressError::Invalid(mesh::names::InvalidName::Reserved(_)) => {
+                "shell has no inbox: a message from it was sent on a command line that speaks for no agent.".to_owned()
+            }
             AddressError::Invalid(_) => "list_agents shows the names.".to_owned(),
             AddressError::Unknown { near, .. } if near.is_empty() => "list_agents shows who is here.".to_owned(),
             AddressError::Unknown { near, .. } => format!("Did you mean {}?", one_of(near)),

@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::messages::id_prefix::SHORTEST_PREFIX;
+
 /// Longest name, and longest team, in characters.
 pub const LONGEST_NAME: usize = 63;
 
@@ -151,7 +153,7 @@ fn check_part(whole: &str, part: &str) -> Result<(), InvalidName> {
 }
 
 /// Untrusted input, shortened and without control characters, to quote in an error.
-fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     let short: String = text.chars().filter(|c| !c.is_control()).take(80).collect();
     if short.len() < text.len() { format!("{short}…") } else { short }
 }
@@ -217,14 +219,23 @@ pub struct MessageId(pub(crate) ulid::Ulid);
 
 /// Why text is not a message's id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an id: one is 26 characters long, as in 01JD8Z3K5V0000000000000000")]
-pub struct InvalidMessageId(pub String);
+pub enum InvalidMessageId {
+    /// Only a whole id would do.
+    #[error("`{0}` is not an id: one is 26 characters long, as in 01JD8Z3K5V0000000000000000")]
+    Whole(String),
+    /// The beginning of one would do.
+    #[error(
+        "`{0}` is not an id: one is 26 letters and digits, as in 01JD8Z3K5V0000000000000000, and at least its first \
+         {SHORTEST_PREFIX} are needed"
+    )]
+    Beginning(String),
+}
 
 impl FromStr for MessageId {
     type Err = InvalidMessageId;
 
     fn from_str(text: &str) -> Result<MessageId, InvalidMessageId> {
-        ulid::Ulid::from_string(text).map(MessageId).map_err(|_| InvalidMessageId(shorten(text)))
+        ulid::Ulid::from_string(text).map(MessageId).map_err(|_| InvalidMessageId::Whole(shorten(text)))
     }
 }
 

@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::render;
 
@@ -51,13 +53,25 @@ const ELSEWHERE: &[(&[&str], &str)] = &[
     (&["exec"], "`relay-mesh run HARNESS 'task'` runs a harness for one task"),
 ];
 
+/// The same below a command.
+const BELOW: &[(&str, &[&str], &str)] =
+    &[("pipeline", &["list", "ls", "ps"], "`relay-mesh runs list` shows pipelines too")];
+
 /// What the user probably meant, where clap knows nothing better.
 fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
-            let found = ELSEWHERE.iter().find(|(words, _)| words.contains(&word.as_str()));
-            found.map(|(_, tip)| (*tip).to_owned())
+            let ours = Cli::command();
+            let before = arguments.iter().skip(1).take_while(|argument| *argument != word.as_str());
+            let found = match before.filter_map(|argument| ours.find_subcommand(argument)).next() {
+                Some(command) => BELOW
+                    .iter()
+                    .find(|(above, words, _)| *above == command.get_name() && words.contains(&word.as_str()))
+                    .map(|(_, _, tip)| tip),
+                None => ELSEWHERE.iter().find(|(words, _)| words.contains(&word.as_str())).map(|(_, tip)| tip),
+            };
+            found.map(|tip| (*tip).to_owned())
         }
         ErrorKind::TooManyValues | ErrorKind::UnknownArgument
             if arguments.get(1).is_some_and(|word| word == "send")
@@ -71,10 +85,9 @@ fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::{CommandFactory as _, Parser as _};
+    use clap::Parser as _;
 
     use super::*;
-    use crate::cli::Cli;
 
     fn check(line: &str, expected: Option<&str>) {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
@@ -110,6 +123,8 @@ mod tests {
         check("relay-mesh ps", Some("relay-mesh agents"));
         check("relay-mesh history", Some("relay-mesh log"));
         check("relay-mesh send bob hi there", Some("in quotes"));
+        check("relay-mesh pipeline list", Some("relay-mesh runs list"));
+        check("relay-mesh channel ls", None);
         check("relay-mesh frobnicate", None);
         check("relay-mesh send bob --frobnicate", None);
     }

@@ -118,11 +118,23 @@ impl Context {
         Ok(())
     }
 
+    /// The error for an empty listing that was narrowed to an agent which does not exist.
+    pub(crate) async fn nobody_found(&self, open: &Open, agent: Option<&AgentName>) -> Result<(), CommandError> {
+        if let Some(agent) = agent.filter(|agent| !agent.is_shell())
+            && open.mesh.agent(agent).await?.is_none()
+        {
+            open.mesh.resolve(agent.as_str(), None).await?;
+        }
+        Ok(())
+    }
+
     /// Warns of mail that could not be read. Everything else is complete.
     pub(crate) fn warn_of_damage(&self, damaged: usize) {
         if damaged > 0 {
-            self.printer
-                .warn(&format!("{damaged} damaged lines of mail were passed over; `relay-mesh doctor` says where"));
+            let (lines, were) = if damaged == 1 { ("line", "was") } else { ("lines", "were") };
+            self.printer.warn(&format!(
+                "{damaged} damaged {lines} of mail {were} passed over; `relay-mesh doctor --store` says where"
+            ));
         }
     }
 

@@ -12,7 +12,7 @@ pub(crate) fn typed(text: &str) -> Option<Duration> {
 
 /// A length of time, or what to write instead.
 pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
-    typed(text).ok_or_else(|| "write it as `30`, `30s`, `5m` or `2h`".to_owned())
+    typed(text).ok_or_else(|| "write it as `30` (seconds), `30s`, `5m`, `2h` or `30d`".to_owned())
 }
 
 /// A length of time that is not zero.

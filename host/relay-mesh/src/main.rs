@@ -49,6 +49,7 @@ mod signals;
 mod tool_threads;
 mod wake;
 mod watching;
+mod whole_numbers;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -86,7 +86,7 @@ impl RecipientView {
         let held = self.held.as_ref().map(|reason| format!("held: {reason}"));
         let undeliverable = self.undeliverable.as_ref().map(|reason| format!("undeliverable: {reason}"));
         let expired = self.expired.then(|| "expired".to_owned());
-        let rest = [self.open.clone(), self.waits.map(str::to_owned), self.cut.clone(), held, undeliverable, expired];
+        let rest = [self.open.clone(), self.waits.clone(), self.cut.clone(), held, undeliverable, expired];
         rest.into_iter().flatten().for_each(|part| line.push_str(&format!("; {part}")));
         line
     }

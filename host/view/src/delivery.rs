@@ -1,6 +1,7 @@
 //! The delivery of a message, recipient by recipient.
 
 use mesh::messages::receipt::{Awaits, DeliveryHistory, DeliveryStatus, RecipientStatus};
+use mesh::names::AgentName;
 use mesh::{Sent, SentTo, WaitsFor};
 #[cfg(feature = "schema")]
 use schemars::JsonSchema;
@@ -99,6 +100,9 @@ pub struct SentToView {
     /// If it is queued: until when it waits on this machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_until: Option<&'static str>,
+    /// Whether its user has paused it, if that was looked up.
+    #[serde(skip)]
+    pub paused: bool,
 }
 
 impl From<&SentTo> for SentToView {
@@ -110,6 +114,7 @@ impl From<&SentTo> for SentToView {
             held: sent.held.clone(),
             duplicate: sent.duplicate,
             waits_until: None,
+            paused: false,
         }
     }
 }
@@ -128,7 +133,7 @@ pub struct RecipientView {
     pub open: Option<String>,
     /// What brings it, if it waits for that.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub waits: Option<&'static str>,
+    pub waits: Option<String>,
     /// How much of its text the recipient got, if not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
@@ -211,7 +216,7 @@ impl From<&RecipientStatus> for RecipientView {
             status: history.status().into(),
             history: stored_step(status).into_iter().chain(steps).collect(),
             open: open(history),
-            waits: status.awaits.map(waits),
+            waits: status.awaits.map(|awaits| waits(awaits, &status.to)),
             cut: history
                 .cut
                 .map(|cut| format!("{} of {} bytes; the rest waits until it is asked for", cut.shown, cut.of)),
@@ -223,12 +228,14 @@ impl From<&RecipientStatus> for RecipientView {
     }
 }
 
-fn waits(awaits: Awaits) -> &'static str {
+fn waits(awaits: Awaits, to: &AgentName) -> String {
     match awaits {
-        Awaits::NextPrompt => "it is shown with its session's next prompt",
-        Awaits::Resume => "its user has paused the agent: `relay-mesh resume` lets it go on",
-        Awaits::Fetch => "the agent has no session that could be woken: it comes with the agent's next fetch",
-        Awaits::Return => "the agent is offline: it is shown when its session is opened again",
+        Awaits::NextPrompt => "it is shown with its session's next prompt".to_owned(),
+        Awaits::Resume => format!("its user has paused the agent: `relay-mesh resume {to}` lets it go on"),
+        Awaits::Fetch => {
+            "the agent has no session that could be woken: it comes with the agent's next fetch".to_owned()
+        }
+        Awaits::Return => "the agent is offline: it is shown when its session is opened again".to_owned(),
     }
 }
 

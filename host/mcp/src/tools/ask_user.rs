@@ -113,7 +113,7 @@ fn told(id: MessageId, outcome: Option<AskOutcome>) -> ToolOutput<Output> {
         ("answered", Some(answer)) => format!("your user answered: {answer}"),
         ("refused", Some(why)) => format!("your user refused: {why}"),
         ("refused", _) => "your user refused".to_owned(),
-        ("expired", _) => "no answer came in time, so that it is refused".to_owned(),
+        ("expired", _) => "no answer came in time, so it counts as refused".to_owned(),
         (_, _) => "no answer yet; it comes by mail".to_owned(),
     };
     ToolOutput::new(Output { question: id.to_string(), state, answer }, text)

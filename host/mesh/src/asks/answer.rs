@@ -103,7 +103,7 @@ fn may_answer(ask: &Ask, answer: &UserAnswer, now: Instant) -> Result<(), Answer
         }
         (AskStage::Settled { why, .. }, _) => Err(AnswerError::Gone { id, why: why.clone() }),
         (AskStage::Open, AskStatus::Expired) => {
-            Err(AnswerError::Gone { id, why: "no answer came in time, so that it was refused".to_owned() })
+            Err(AnswerError::Gone { id, why: "no answer came in time, so it counts as refused".to_owned() })
         }
         (AskStage::Open, _) if ask.takes(answer) => Ok(()),
         (AskStage::Open, _) => Err(AnswerError::NotOffered { id, answer: answer_text(answer), offers: ask.offers() }),
@@ -151,7 +151,7 @@ fn told(ask: &Ask) -> String {
         Some(UserAnswer::Refuse(why)) if why.is_empty() => "Your user refused.".to_owned(),
         Some(UserAnswer::Refuse(why)) => format!("Your user refused: {why}"),
         Some(answer) => format!("Your user answered: {}", answer_text(answer)),
-        None => "No answer came in time, so that it is refused.".to_owned(),
+        None => "No answer came in time, so it counts as refused.".to_owned(),
     }
 }
 

@@ -216,7 +216,7 @@ pub enum AskStatus {
     Answered,
     /// It was answered elsewhere, or nobody has to any more.
     Settled,
-    /// No answer came in time, so that it is refused.
+    /// No answer came in time, so it counts as refused.
     Expired,
 }
 

@@ -9,7 +9,7 @@ use store::StoreError;
 
 use crate::conversations::MailReader;
 use crate::core::Core;
-use crate::names::{InvalidMessageId, MessageId};
+use crate::names::{InvalidMessageId, MessageId, shorten};
 use crate::ports::machine::Instant;
 use crate::sessions::Principal;
 use crate::storage::event_log::{self, Event};
@@ -69,7 +69,7 @@ async fn id_in_events(core: &Core, knows: impl Fn(&Event) -> bool, typed: &str) 
     if typed.len() == LENGTH {
         return Ok(typed.parse()?);
     }
-    let (earliest, latest) = span(&typed).ok_or_else(|| InvalidMessageId(typed.clone()))?;
+    let (earliest, latest) = span(&typed).ok_or_else(|| InvalidMessageId::Beginning(typed.clone()))?;
     let mut found: BTreeSet<MessageId> = BTreeSet::new();
     let mut from = core.event_log.since(earliest).await?;
     'log: loop {
@@ -98,9 +98,10 @@ async fn id_in_events(core: &Core, knows: impl Fn(&Event) -> bool, typed: &str) 
     }
 }
 
-/// An id, or the beginning of one, in the letters in which ids are written.
+/// An id, or the beginning of one, in the letters in which ids are written. A table ends what it cuts with `…`, which
+/// people copy along.
 pub fn check(typed: &str) -> Result<String, InvalidMessageId> {
-    let id = typed.trim().to_ascii_uppercase();
+    let id = uncut(typed).to_ascii_uppercase();
     let is_one = match id.len() {
         LENGTH => id.parse::<MessageId>().is_ok(),
         SHORTEST_PREFIX..LENGTH => span(&id).is_some(),
@@ -110,11 +111,12 @@ pub fn check(typed: &str) -> Result<String, InvalidMessageId> {
     if is_one && id.starts_with(|first: char| ('0'..='7').contains(&first)) {
         return Ok(id);
     }
-    // The error of the type itself shortens what it quotes.
-    match typed.parse::<MessageId>() {
-        Err(error) => Err(error),
-        Ok(_) => Err(InvalidMessageId(id)),
-    }
+    Err(InvalidMessageId::Beginning(shorten(typed)))
+}
+
+/// What was typed, without the `…` that ends a text which a table cut.
+pub(crate) fn uncut(typed: &str) -> &str {
+    typed.trim().trim_end_matches('…')
 }
 
 /// The times at which an id that begins so can have been made. None if none can.
@@ -140,14 +142,24 @@ mod tests {
 
     #[test]
     fn what_cannot_be_an_id_is_told_from_what_can() {
-        for right in ["01JD8Z", "01jd8z3k5v", " 01JD8Z3K5V0000000000000000 "] {
+        for right in ["01JD8Z", "01jd8z3k5v", " 01JD8Z3K5V0000000000000000 ", "01JD8Z3K5V…"] {
             assert!(check(right).is_ok(), "{right}");
         }
-        for wrong in
-            ["", "01", "01JD8", "01JD8!", "U1JD8Z", "\u{fc}1JD8Z", "9ZZZZZ", "yesterday", "01JD8Z3K5V00000000000000001"]
-        {
+        for wrong in [
+            "",
+            "01",
+            "01JD8",
+            "01JD8!",
+            "01JD8…",
+            "U1JD8Z",
+            "\u{fc}1JD8Z",
+            "9ZZZZZ",
+            "yesterday",
+            "01JD8Z3K5V00000000000000001",
+        ] {
             assert!(check(wrong).is_err(), "{wrong}");
         }
+        assert_eq!(check("01jd8z3k5v0000…").as_deref(), Ok("01JD8Z3K5V0000"), "as a table cut it");
         let long = check(&"x".repeat(1_000_000)).expect_err("no id").to_string();
         assert!(long.len() < 300, "what is quoted is short: {}", long.len());
     }

@@ -193,7 +193,8 @@ async fn status_now(core: &Core, inboxes: &Inboxes) -> Result<MeshStatus, StoreE
         let inbox = inbox.lock().await;
         status.waiting += inbox.open.len();
         if inbox.damage > 0 {
-            status.damaged.push(format!("{}: {} damaged lines were skipped", keys::inbox(&name), inbox.damage));
+            let (lines, were) = if inbox.damage == 1 { ("line", "was") } else { ("lines", "were") };
+            status.damaged.push(format!("{}: {} damaged {lines} {were} skipped", keys::inbox(&name), inbox.damage));
         }
         let now = core.machine.now();
         status.held.extend(stuck(&name, &inbox, |history| history.held(now)));

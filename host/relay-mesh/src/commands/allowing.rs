@@ -10,7 +10,7 @@ use crate::driven;
 use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
 use crate::runs::{begin, permission};
-use crate::shapes::allowances::{AllowanceShape, AllowancesShape};
+use crate::shapes::allowances::{AllowanceShape, AllowancesShape, DisallowancesShape};
 
 /// What `allow` takes.
 #[derive(clap::Args, Debug)]
@@ -83,8 +83,8 @@ pub(super) fn disallow(starts: Starts, wanted: &DisallowArgs, context: &Context)
     if gone.is_empty() {
         return Err(NothingAllowed(starts).into());
     }
-    context.printer.show(&AllowancesShape::of(starts, &gone, kept.path()))?;
-    context.printer.say("no longer allowed; what was started already goes on");
+    context.printer.show(&DisallowancesShape::of(starts, &gone, kept.path()))?;
+    context.printer.say("what was started already goes on");
     Ok(Exit::Success)
 }
 

@@ -23,8 +23,8 @@ use crate::signals::Stop;
     relay-mesh ask 'Which port shall the server use?' --wait\n  \
     relay-mesh ask 'Deploy now?' --choices yes,no --wait --timeout 5m\n\n\
     With --wait it prints the answer. Exits with 0 if the user answered, with 4 if they refused, and with 7 if no \
-    answer came in time, which is refused too. Without --wait it prints the question's id; an agent gets the answer as a \
-    message. The user sees the question by `relay-mesh asks`.")]
+    answer came in time, which is refused too. Without --wait it prints the question with its id (`--json | jq -r .id` is the id alone); an agent gets the answer \
+    as a message. The user sees the question by `relay-mesh asks`.")]
 pub(crate) struct Args {
     /// The question
     #[arg(value_name = "QUESTION")]
@@ -62,6 +62,7 @@ impl CommandSpec for Args {
         let ask = open.mesh.ask(new).await?;
         let Some(stop) = &mut stop else {
             context.printer.show(&AskShape::of(&ask, open.machine.now()))?;
+            context.printer.say(&format!("`relay-mesh asks answer {} …` answers it", ask.id));
             return Ok(Exit::Success);
         };
         context.printer.say(&format!("waits for the user: `relay-mesh asks answer {} …`", ask.id));
@@ -106,7 +107,7 @@ async fn told(
             Ok(Exit::Refused)
         }
         AskOutcome::Expired => {
-            context.printer.say("no answer came in time, so that it is refused");
+            context.printer.say("no answer came in time, so it counts as refused");
             Ok(Exit::TimedOut)
         }
     }

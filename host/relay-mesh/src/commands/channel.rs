@@ -82,10 +82,7 @@ impl CommandSpec for Args {
             Verb::Leave(Which { channel, agent }) => {
                 let agent = who(context, &open, agent).await?;
                 let was_in_it = open.mesh.leave_channel(&agent, &channel).await?;
-                context.printer.show(&MembershipShape::left(&agent, &channel))?;
-                if !was_in_it {
-                    context.printer.say("it was not in it");
-                }
+                context.printer.show(&MembershipShape::left(&agent, &channel, was_in_it))?;
             }
             Verb::List => {
                 let channels = open.mesh.channels().await?;

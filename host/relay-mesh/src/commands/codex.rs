@@ -22,7 +22,8 @@ const WEEK: &str = "7d";
     relay-mesh codex threads --repo shop\n  \
     relay-mesh codex threads --prune 30d\n  \
     relay-mesh codex summary 01a2104c-0000-7000-8000-000000000001\n\n\
-    A thread begins with a call of `codex` or `ask_agent` and goes on with `codex-reply`; docs/codex-tools.md.")]
+    A thread begins with a call of the tool `codex` or `ask_agent` and goes on with `codex-reply`. `relay-mesh install \
+    HARNESS --tools core,codex` gives a harness these tools.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,
@@ -77,7 +78,7 @@ impl CommandSpec for Args {
                 let rows: Vec<ThreadRow> = open.mesh.threads().await?.into_iter().filter(wanted).collect();
                 context.printer.show(&ThreadsShape::of(&rows))?;
                 if rows.is_empty() {
-                    context.printer.say("no thread was begun: docs/codex-tools.md shows how");
+                    context.printer.say("no thread was begun: `relay-mesh install claude-code --tools core,codex` gives Claude Code the tools that begin one");
                 }
             }
             Verb::Summary { thread } => {

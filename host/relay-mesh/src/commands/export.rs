@@ -11,6 +11,7 @@ use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::exporting::{Form, MOST, text, write};
 use crate::runs::permission::mail_reader;
+use crate::shapes::counted;
 
 /// Write a conversation as one file: a page, Markdown or JSON
 #[derive(clap::Args, Debug)]
@@ -45,7 +46,12 @@ impl CommandSpec for Args {
             None => context.printer.data(&text(&view, self.format)?)?,
             Some(path) => {
                 write(&view, self.format, path)?;
-                context.printer.say(&format!("{} messages are in {}", view.messages.len(), path.display()));
+                let are_in = if view.messages.len() == 1 { "is in" } else { "are in" };
+                context.printer.say(&format!(
+                    "{} {are_in} {}",
+                    counted(view.messages.len(), "message"),
+                    path.display()
+                ));
             }
         }
         if thread.earlier > 0 {

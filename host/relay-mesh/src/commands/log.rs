@@ -90,7 +90,8 @@ impl CommandSpec for Args {
                         [] => "nothing of that kind has happened".to_owned(),
                         kinds => format!("nothing of that kind has happened: {}", kinds.join(", ")),
                     };
-                    context.say_nothing_found(&open, &what, self.agent.as_ref()).await?;
+                    context.nobody_found(&open, self.agent.as_ref()).await?;
+                    context.printer.say(&what);
                 }
                 return Ok(Exit::Success);
             };
@@ -120,7 +121,8 @@ async fn print_from(
             printed += 1;
         }
         if stretch.damage > 0 {
-            context.printer.warn(&format!("{} damaged lines were passed over", stretch.damage));
+            let (lines, were) = if stretch.damage == 1 { ("line", "was") } else { ("lines", "were") };
+            context.printer.warn(&format!("{} damaged {lines} {were} passed over", stretch.damage));
         }
         from = stretch.next;
         if stretch.at_end {

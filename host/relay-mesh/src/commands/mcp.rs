@@ -37,7 +37,7 @@ pub(crate) struct Args {
 }
 
 /// Help text of `--tools` in `mcp`, `serve` and `up`.
-pub(crate) const TOOLS: &str = "Groups of tools to show: core, reservations, commands, runs, runners, asks, spawn, channels, codex, subagents [$RELAY_TOOLS, else core]";
+pub(crate) const TOOLS: &str = "Groups of tools to show: core, reservations, commands, runs, runners, asks, spawn, channels, codex, subagents, atm [$RELAY_TOOLS, else core]";
 
 impl CommandSpec for Args {
     const STARTS_CLEANUP: bool = true;

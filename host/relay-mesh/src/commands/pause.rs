@@ -75,7 +75,16 @@ impl CommandSpec for Args {
         if paused.is_empty() {
             context.printer.say("no further agent is paused by this");
         } else {
-            context.printer.say("what comes for them is kept; `relay-mesh resume` lets them go on");
+            let (whom, names) = if let [one] = paused.as_slice() {
+                ("it", one.to_string())
+            } else if self.which.all {
+                ("them", "--all".to_owned())
+            } else {
+                ("them", paused.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+            };
+            context
+                .printer
+                .say(&format!("what comes for {whom} is kept; `relay-mesh resume {names}` lets {whom} go on"));
         }
         Ok(Exit::Success)
     }

@@ -22,6 +22,7 @@ use crate::runs::permission::{self, Evidence};
 use crate::runs::{Runs, begin, changes, settle};
 use crate::shapes::reviews::PipelineShape;
 use crate::signals::Stop;
+use crate::whole_numbers::one_to;
 
 /// Let one harness implement, others review, and the first correct
 #[derive(clap::Args, Debug)]
@@ -82,7 +83,7 @@ struct ReviewArgs {
     #[arg(long, value_name = "HARNESS")]
     verify: Option<String>,
     /// How many reviews at most
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=10))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = rounds)]
     rounds: u32,
     /// Correct what is at least so bad: low, medium, high or critical
     #[arg(long, value_name = "SEVERITY", default_value = "low")]
@@ -93,6 +94,10 @@ struct ReviewArgs {
     /// The most time of each run, in seconds or as in `5m` [default: 30m]
     #[arg(long, value_name = "TIME", value_parser = span)]
     timeout: Option<Duration>,
+}
+
+fn rounds(text: &str) -> Result<u32, String> {
+    one_to(text, 10)
 }
 
 impl CommandSpec for Args {

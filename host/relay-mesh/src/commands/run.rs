@@ -21,6 +21,7 @@ use crate::runs::supervise::{Audience, supervise};
 use crate::runs::{AnswerSchema, RunRequest, Runs, WorkFolder, begin};
 use crate::shapes::runs::{RunLine, event_line, told};
 use crate::signals::Stop;
+use crate::whole_numbers::at_least_one;
 
 /// The longest task, in bytes.
 const LONGEST_TASK: usize = 16 * 1024 * 1024;
@@ -76,7 +77,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = span)]
     silence: Option<Duration>,
     /// The most turns of the model
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     turns: Option<u32>,
     /// The most cost, in US dollars
     #[arg(long, value_name = "DOLLARS", value_parser = dollars)]

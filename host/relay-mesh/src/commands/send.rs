@@ -14,6 +14,7 @@ use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::render::Format;
 use crate::shapes::mail::SentShape;
 use crate::wake::{bring, is_taken};
 
@@ -132,7 +133,14 @@ impl CommandSpec for Args {
             open.mesh.send(&caller, &recipients, draft).await?
         };
         let from = caller.agent().cloned().unwrap_or_else(AgentName::shell);
-        context.printer.show(&SentShape::of(&sent, from.to_string())).map_err(|error| unsaid(error, &sent))?;
+        let mut shape = SentShape::of(&sent, from.to_string());
+        if context.printer.format() == Format::Text {
+            for (shown, to) in shape.recipients.iter_mut().zip(&sent.recipients) {
+                // The message is stored, whether or not this can be read.
+                shown.paused = open.mesh.is_paused(&to.to).await.unwrap_or(false);
+            }
+        }
+        context.printer.show(&shape).map_err(|error| unsaid(error, &sent))?;
         if sent.recipients.is_empty() {
             context.printer.say("no other agent is here");
         }

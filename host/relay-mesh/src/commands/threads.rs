@@ -63,7 +63,8 @@ impl CommandSpec for Args {
         }
         context.warn_of_damage(found.damaged);
         if found.threads.is_empty() {
-            context.say_nothing_found(&open, "no conversation", self.with.as_ref()).await?;
+            context.nobody_found(&open, self.with.as_ref()).await?;
+            context.printer.say("no conversation");
         }
         Ok(Exit::Success)
     }

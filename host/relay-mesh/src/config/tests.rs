@@ -121,7 +121,7 @@ fn every_kind_of_value_is_read() {
         ("away-after", "1h 30m"),
         ("hold-after-stop", "2h"),
         ("http.listen", "127.0.0.1:1"),
-        ("http.token", "off"),
+        ("http.token", "false"),
         ("http.origins", "http://localhost:6274"),
         ("loops.hops", "3"),
         ("loops.window", "1m 30s"),
@@ -155,10 +155,10 @@ fn a_team_says_how_its_agents_edit_what_others_hold() {
     let user = "[reservations]\nmode = 'advise'\nauto-reserve = true\nauto-reserve-ttl = '5m'";
     let from_user = |value: &str| format!("{value} by ~/.config/relay-mesh/config.toml");
     check("", "", &[], nothing(), "reservations.mode", "enforce by default");
-    check("", "", &[], nothing(), "reservations.auto-reserve", "off by default");
+    check("", "", &[], nothing(), "reservations.auto-reserve", "false by default");
     check("", "", &[], nothing(), "reservations.auto-reserve-ttl", "10m by default");
     check("", user, &[], nothing(), "reservations.mode", &from_user("advise"));
-    check("", user, &[], nothing(), "reservations.auto-reserve", &from_user("on"));
+    check("", user, &[], nothing(), "reservations.auto-reserve", &from_user("true"));
     check("", user, &[], nothing(), "reservations.auto-reserve-ttl", &from_user("5m"));
     let project = "[reservations]\nmode = 'enforce'";
     check(project, user, &[], nothing(), "reservations.mode", "enforce by ~/project/.relay-mesh.toml");
@@ -242,7 +242,7 @@ fn settings_of_before_0_1_are_understood() {
     let user = "tools = 'core,claims'\n[reservations]\nauto-claim = true\nauto-claim-ttl = '5m'";
     let from_user = |value: &str| format!("{value} by ~/.config/relay-mesh/config.toml");
     check("", user, &[], nothing(), "tools", &from_user("core,reservations"));
-    check("", user, &[], nothing(), "reservations.auto-reserve", &from_user("on"));
+    check("", user, &[], nothing(), "reservations.auto-reserve", &from_user("true"));
     check("", user, &[], nothing(), "reservations.auto-reserve-ttl", &from_user("5m"));
 }
 

@@ -46,8 +46,8 @@ pub(crate) enum TokenUse {
 impl TokenUse {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            TokenUse::Required => "on",
-            TokenUse::Off => "off",
+            TokenUse::Required => "true",
+            TokenUse::Off => "false",
         }
     }
 }
@@ -63,8 +63,8 @@ pub(crate) enum AutoReserve {
 impl AutoReserve {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            AutoReserve::On => "on",
-            AutoReserve::Off => "off",
+            AutoReserve::On => "true",
+            AutoReserve::Off => "false",
         }
     }
 }
@@ -80,8 +80,8 @@ pub(crate) enum AutoCleanup {
 impl AutoCleanup {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            AutoCleanup::On => "on",
-            AutoCleanup::Off => "off",
+            AutoCleanup::On => "true",
+            AutoCleanup::Off => "false",
         }
     }
 }

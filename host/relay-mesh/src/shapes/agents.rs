@@ -126,6 +126,7 @@ fn row(detail: &AgentDetail, now: Instant) -> [String; 7] {
         (Some(one), None) | (None, Some(one)) => one,
         (None, None) => "",
     };
+    let because = printable_line(&agent.evidence);
     [
         agent.name.clone(),
         if detail.paused { "paused" } else { agent.presence.as_str() }.to_owned(),
@@ -133,7 +134,7 @@ fn row(detail: &AgentDetail, now: Instant) -> [String; 7] {
         agent.waiting.to_string(),
         printable_line(kind(detail)),
         printable_line(about),
-        printable_line(&agent.evidence),
+        if detail.paused { format!("its user has paused it; {because}") } else { because },
     ]
 }
 

@@ -58,3 +58,26 @@ impl Show for AllowancesShape {
         self.allowed.iter().map(AllowanceShape::text).collect::<Vec<_>>().join("\n")
     }
 }
+
+/// Permissions that were taken back, and the file that kept them.
+#[derive(Debug, Serialize)]
+pub(crate) struct DisallowancesShape {
+    disallowed: Vec<AllowanceShape>,
+    file: String,
+}
+
+impl DisallowancesShape {
+    pub(crate) fn of(starts: Starts, gone: &[Allowance], file: &Path) -> DisallowancesShape {
+        let disallowed = gone.iter().map(|allowance| AllowanceShape::of(starts, allowance)).collect();
+        DisallowancesShape { disallowed, file: file.display().to_string() }
+    }
+}
+
+impl Show for DisallowancesShape {
+    fn text(&self) -> String {
+        let one = |gone: &AllowanceShape| {
+            format!("{} may no longer start {}", gone.agent, gone.starts.of(&printable_line(&gone.harness)))
+        };
+        self.disallowed.iter().map(one).collect::<Vec<_>>().join("\n")
+    }
+}

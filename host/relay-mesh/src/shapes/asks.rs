@@ -59,7 +59,7 @@ impl AskShape {
             (None, None) if ask.status == AskStatus::Open.as_str() => {
                 text.push_str(&format!("\n  answer with: {}", printable_line(&ask.answers.join(", "))));
             }
-            (None, None) => text.push_str("\n  no answer came in time, so that it was refused"),
+            (None, None) => text.push_str("\n  no answer came in time, so it counts as refused"),
         }
         text
     }

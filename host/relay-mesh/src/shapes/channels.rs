@@ -12,21 +12,29 @@ pub(crate) struct MembershipShape {
     channel: String,
     agent: String,
     joined: bool,
+    /// Whether it was in it before.
+    #[serde(skip)]
+    was_in_it: bool,
 }
 
 impl MembershipShape {
     pub(crate) fn joined(agent: &AgentName, channel: &ChannelName) -> MembershipShape {
-        MembershipShape { channel: channel.to_string(), agent: agent.to_string(), joined: true }
+        MembershipShape { channel: channel.to_string(), agent: agent.to_string(), joined: true, was_in_it: false }
     }
 
-    pub(crate) fn left(agent: &AgentName, channel: &ChannelName) -> MembershipShape {
-        MembershipShape { joined: false, ..MembershipShape::joined(agent, channel) }
+    pub(crate) fn left(agent: &AgentName, channel: &ChannelName, was_in_it: bool) -> MembershipShape {
+        MembershipShape { joined: false, was_in_it, ..MembershipShape::joined(agent, channel) }
     }
 }
 
 impl Show for MembershipShape {
     fn text(&self) -> String {
-        format!("{} is {} {}", self.agent, if self.joined { "in" } else { "no longer in" }, self.channel)
+        let stands = match (self.joined, self.was_in_it) {
+            (true, _) => "is in",
+            (false, true) => "is no longer in",
+            (false, false) => "was not in",
+        };
+        format!("{} {stands} {}", self.agent, self.channel)
     }
 }
 

@@ -133,3 +133,29 @@ impl Show for AllowedShape {
         self.allowed.iter().map(Show::text).collect::<Vec<_>>().join("\n")
     }
 }
+
+/// `relay-mesh cmd disallow`.
+#[derive(Debug, Serialize)]
+pub(crate) struct DisallowedShape {
+    /// What was taken back, oldest first.
+    disallowed: Vec<ConsentShape>,
+    /// The file that kept the permissions.
+    file: String,
+}
+
+impl DisallowedShape {
+    pub(crate) fn of(gone: &[Consent], file: &Path) -> DisallowedShape {
+        DisallowedShape { disallowed: gone.iter().map(ConsentShape::of).collect(), file: file.display().to_string() }
+    }
+}
+
+impl Show for DisallowedShape {
+    fn text(&self) -> String {
+        let one = |gone: &ConsentShape| {
+            let command = gone.command.as_deref().unwrap_or("any command");
+            let to = gone.to.as_deref().unwrap_or("any agent here");
+            format!("{} may no longer run {command} in the session of {to}", gone.from)
+        };
+        self.disallowed.iter().map(one).collect::<Vec<_>>().join("\n")
+    }
+}

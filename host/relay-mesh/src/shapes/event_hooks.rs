@@ -9,9 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{ago, rfc3339};
 use crate::render::{Show, printable_line, table};
-
-/// How much of a text a table shows, in characters.
-const MUCH: usize = 30;
+use crate::screen::{Column, Screen};
 
 /// One hook.
 #[derive(Debug, Serialize)]
@@ -61,8 +59,9 @@ impl HookShape {
 
     fn row(&self) -> Vec<String> {
         let only = [&self.agent, &self.harness, &self.matches].into_iter().flatten();
-        let only: Vec<String> = only.map(|text| short(text)).collect();
-        vec![self.id.clone(), self.on.to_owned(), only.join(" "), format!("{} {}", self.action, short(&self.what))]
+        let only: Vec<String> = only.map(|text| printable_line(text)).collect();
+        let does = format!("{} {}", self.action, printable_line(&self.what));
+        vec![self.id.clone(), self.on.to_owned(), only.join(" "), does.trim_end().to_owned()]
     }
 
     fn secret_line(&self) -> String {
@@ -72,6 +71,8 @@ impl HookShape {
 }
 
 const HEAD: [&str; 4] = ["ID", "EVENT", "ONLY", "DOES"];
+const COLUMNS: [Column; 4] =
+    [Column::whole("ID", 0), Column::whole("EVENT", 0), Column::cut("ONLY", 8, 1), Column::cut("DOES", 12, 0)];
 
 impl Show for HookShape {
     fn text(&self) -> String {
@@ -104,6 +105,15 @@ impl Show for HooksShape {
         let rows: Vec<Vec<String>> = self.hooks.iter().map(HookShape::row).collect();
         let secrets: String = self.hooks.iter().map(HookShape::secret_line).collect();
         format!("{}{secrets}", table(&HEAD, &rows).trim_end())
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        if self.hooks.is_empty() {
+            return String::new();
+        }
+        let rows: Vec<Vec<String>> = self.hooks.iter().map(HookShape::row).collect();
+        let secrets: String = self.hooks.iter().map(HookShape::secret_line).collect();
+        format!("{}{secrets}", screen.table(&COLUMNS, &rows))
     }
 }
 
@@ -184,28 +194,60 @@ impl InvocationsShape {
     }
 }
 
-impl Show for InvocationsShape {
-    fn text(&self) -> String {
-        if self.invocations.is_empty() {
-            return String::new();
-        }
+impl InvocationsShape {
+    fn rows(&self) -> Vec<Vec<String>> {
         let row = |one: &InvocationShape| {
             let status = match one.tries {
                 Some(tries @ 2..) => format!("{} ({tries} tries)", one.status),
                 Some(_) | None => one.status.clone(),
             };
             let told = one.told.as_deref().unwrap_or_default();
-            vec![one.hook.clone(), one.on.to_owned(), one.when.clone(), status, short(told)]
+            vec![one.hook.clone(), one.on.to_owned(), one.when.clone(), status, printable_line(told)]
         };
-        let rows: Vec<Vec<String>> = self.invocations.iter().map(row).collect();
-        table(&["HOOK", "EVENT", "WHEN", "STATUS", "RESULT"], &rows)
+        self.invocations.iter().map(row).collect()
     }
 }
 
-fn short(text: &str) -> String {
-    let line = printable_line(text);
-    match line.char_indices().nth(MUCH) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
+impl Show for InvocationsShape {
+    fn text(&self) -> String {
+        if self.invocations.is_empty() {
+            return String::new();
+        }
+        table(&["HOOK", "EVENT", "WHEN", "STATUS", "RESULT"], &self.rows())
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        const COLUMNS: [Column; 5] = [
+            Column::whole("HOOK", 0),
+            Column::whole("EVENT", 2),
+            Column::whole("WHEN", 1),
+            Column::whole("STATUS", 0),
+            Column::cut("RESULT", 12, 0),
+        ];
+        if self.invocations.is_empty() { String::new() } else { screen.table(&COLUMNS, &self.rows()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_terminal_cuts_what_a_hook_does() {
+        let what = "make lint && make test && make bench && make docs";
+        let hook = HookShape {
+            id: "abcdefgh".to_owned(),
+            on: "ended",
+            agent: None,
+            harness: None,
+            matches: None,
+            action: "run",
+            what: what.to_owned(),
+            secret: None,
+        };
+        let hooks = HooksShape { hooks: vec![hook], file: String::new() };
+        assert!(hooks.text().contains(what), "{}", hooks.text());
+        let narrow = hooks.text_on(&Screen { columns: 40, is_coloured: false, redraws: false });
+        assert!(narrow.contains('…') && narrow.lines().all(|line| line.chars().count() <= 40), "{narrow}");
     }
 }

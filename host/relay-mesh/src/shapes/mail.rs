@@ -82,7 +82,8 @@ impl Show for MailShape {
 impl Show for SentShape {
     fn text(&self) -> String {
         let one = |recipient: &SentToView| {
-            let (status, presence) = (recipient.status.as_str(), recipient.presence.as_str());
+            let presence = if recipient.paused { "paused" } else { recipient.presence.as_str() };
+            let status = recipient.status.as_str();
             let mut line = format!("{}  {status} for {} ({presence})", self.id, recipient.to);
             if recipient.duplicate {
                 line.push_str("; it had been sent before under the same key");

@@ -62,8 +62,8 @@ impl Show for ReviewShape {
         let result = &self.0;
         let mut lines: Vec<String> = list(result, "findings").map(finding).collect();
         let standing = list(result, "findings").filter(|finding| finding["stands"] == true).count();
-        let mut last =
-            format!("review {} of {}: {standing} findings stand", word(result, "review"), word(result, "subject"));
+        let stand = if standing == 1 { "finding stands" } else { "findings stand" };
+        let mut last = format!("review {} of {}: {standing} {stand}", word(result, "review"), word(result, "subject"));
         if result["ok"] == false {
             last.push_str(&format!("; it is not whole: {}", word(result, "why")));
         }

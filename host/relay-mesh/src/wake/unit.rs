@@ -212,7 +212,8 @@ impl Units {
                 Some(_) => return Err(UnitError::NotOurs(self.folder.join(name))),
             }
         }
-        Ok(Plan { edits, next_steps: self.manager.clean_up() })
+        let next_steps = if edits.is_empty() { Vec::new() } else { self.manager.clean_up() };
+        Ok(Plan { edits, next_steps })
     }
 
     /// Writes the files. The journal is written first, so that they can be removed whatever happens.

@@ -136,7 +136,7 @@ pub fn time_line(recipient: &RecipientView, now: Instant) -> TimeLine {
     let said = |what: &str, why: &Option<String>| why.as_ref().map(|why| format!("{what}{}", visible_line(why)));
     let waits = [
         said("", &recipient.open),
-        recipient.waits.map(str::to_owned),
+        recipient.waits.clone(),
         said("", &recipient.cut),
         said("held: ", &recipient.held),
         said("undeliverable: ", &recipient.undeliverable),

@@ -2,6 +2,7 @@
 
 pub(in crate::commands) mod answer;
 
+use mesh::asks::{Ask, AskStatus};
 use mesh::ports::machine::Machine as _;
 
 use crate::command::CommandSpec;
@@ -79,8 +80,12 @@ async fn list(all: bool, context: &Context) -> Result<Exit, CommandError> {
     host::look_after(context, &open).await;
     let asks = if all { open.mesh.all_asks().await? } else { open.mesh.asks().await? };
     context.printer.show(&AsksShape::of(&asks, open.machine.now()))?;
-    if asks.is_empty() {
-        context.printer.say(if all { "no question is kept" } else { "no question waits for you" });
+    let mut waiting = asks.iter().filter(|ask| ask.status(open.machine.now()) == AskStatus::Open);
+    match (waiting.next(), waiting.next()) {
+        (Some(only), None) => context.printer.say(&how_to_answer(only)),
+        (Some(_), Some(_)) => context.printer.say("`relay-mesh asks answer ID …` answers one"),
+        (None, _) if !asks.is_empty() => {}
+        (None, _) => context.printer.say(if all { "no question is kept" } else { "no question waits for you" }),
     }
     Ok(Exit::Success)
 }
@@ -89,5 +94,12 @@ async fn show(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;
     let ask = open.mesh.find_ask(id).await?;
     context.printer.show(&AskShape::of(&ask, open.machine.now()))?;
+    if ask.status(open.machine.now()) == AskStatus::Open {
+        context.printer.say(&how_to_answer(&ask));
+    }
     Ok(Exit::Success)
+}
+
+fn how_to_answer(ask: &Ask) -> String {
+    format!("`relay-mesh asks answer {} …` answers it", ask.id)
 }

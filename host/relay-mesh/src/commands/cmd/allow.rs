@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
 use crate::runs::permission;
-use crate::shapes::commands::{AllowedShape, ConsentShape};
+use crate::shapes::commands::{AllowedShape, ConsentShape, DisallowedShape};
 
 /// Why nothing was allowed or taken back.
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +72,8 @@ pub(super) async fn disallow(args: ConsentArgs, context: &Context) -> Result<Exi
     if gone.is_empty() {
         return Err(ConsentError::NotAllowed.into());
     }
-    context.printer.show(&AllowedShape::of(&gone, kept.path()))?;
-    context.printer.say("no longer allowed; a command that is running already goes on");
+    context.printer.show(&DisallowedShape::of(&gone, kept.path()))?;
+    context.printer.say("a command that is running already goes on");
     Ok(Exit::Success)
 }
 

@@ -65,7 +65,9 @@ impl Explain for HookError {
             HookError::EmptyCommand => "write what the shell is to run, as in `--run 'make lint'`",
             HookError::Unknown(_) => "`relay-mesh on list` shows their ids",
             HookError::Unreadable { .. } => "see whether the file is there",
-            HookError::Import { .. } => "nothing was taken over; see docs/event-hooks.md for what can be",
+            HookError::Import { .. } => {
+                "nothing was taken over; `relay-mesh on --help` says what a hook can be for and do"
+            }
         };
         Some(hint.to_owned())
     }

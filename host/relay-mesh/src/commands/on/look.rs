@@ -37,14 +37,20 @@ pub(super) async fn test(id: &str, context: &Context) -> Result<Exit, CommandErr
             context.printer.show(&TriedShape { hook: hook.id, told })?;
             Ok(Exit::Success)
         }
-        Attempt::TryAgain(why) | Attempt::Failed(why) => Err(Failure {
-            what: format!("the hook `{id}` failed: {why}"),
-            hint: Some("a real event is tried again if that can help; `relay-mesh on log` shows it".to_owned()),
-            exit: Exit::Failure,
-            source: None,
+        Attempt::TryAgain(why) => Err(failed(id, &why, "a real event is tried again; `relay-mesh on log` shows it")),
+        Attempt::Failed(why) => {
+            Err(failed(id, &why, "a real event is not tried again after this; `relay-mesh on log` shows it"))
         }
-        .into()),
     }
+}
+
+fn failed(id: &str, why: &str, hint: &str) -> CommandError {
+    CommandError::from(Failure {
+        what: format!("the hook `{id}` failed: {why}"),
+        hint: Some(hint.to_owned()),
+        exit: Exit::Failure,
+        source: None,
+    })
 }
 
 pub(super) async fn log(id: Option<&str>, context: &Context) -> Result<Exit, CommandError> {

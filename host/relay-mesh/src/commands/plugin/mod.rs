@@ -34,8 +34,8 @@ use crate::exit::Exit;
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin list\n  \
     relay-mesh plugin install oci://ghcr.io/acme/toad\n  \
-    relay-mesh plugin grant gemini-cli roots.config\n  \
-    relay-mesh plugin remove gemini-cli")]
+    relay-mesh plugin grant toad roots.config\n  \
+    relay-mesh plugin remove toad")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,

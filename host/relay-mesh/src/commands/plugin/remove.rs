@@ -12,7 +12,7 @@ use crate::setup::installed::scope_name;
 
 /// Remove an adapter, with its consents, its notes and its sessions
 #[derive(clap::Args, Debug)]
-#[command(after_help = "Examples:\n  relay-mesh plugin remove gemini-cli\n\n\
+#[command(after_help = "Examples:\n  relay-mesh plugin remove toad\n\n\
     If it has set up a harness, only it can undo that: run `relay-mesh uninstall NAME` first. `--anyway` removes it \
     all the same, and names the files to look at.")]
 pub(super) struct Args {

@@ -19,7 +19,7 @@ const LARGEST: u64 = 8 * 1024 * 1024;
 #[command(after_help = "Examples:\n  \
     relay-mesh plugin search\n  \
     relay-mesh plugin search toad --index https://raw.githubusercontent.com/acme/adapters/main/adapters.json\n\n\
-    The list is a JSON file that anybody can keep in a repository; docs/adapters.md shows one. `adapters.index` of your \
+    The list is a JSON file that anybody can keep in a repository; docs/installing-adapters.md shows one. `adapters.index` of your \
     settings says where yours is. Nothing in it is trusted: what is installed shows its own key.")]
 pub(super) struct Args {
     /// Show those that hold each of these words in their name, title or description
@@ -60,7 +60,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
             "name one by `--index`, or set `index` under [adapters] in ~/.config/relay-mesh/config.toml",
         ));
     };
-    let hint = Some("docs/adapters.md shows such a list".to_owned());
+    let hint = Some("docs/installing-adapters.md shows such a list".to_owned());
     let what = format!("`{index}` is no list of adapters");
     let bytes = match &index {
         IndexAt::File(path) => std::fs::read(context.workdir.join(path))

@@ -20,6 +20,7 @@ use crate::duration::span;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::signals::Stop;
+use crate::whole_numbers::at_least_one;
 
 /// Start an agent that you and others talk with
 #[derive(clap::Args, Debug)]
@@ -78,10 +79,10 @@ struct Start {
     #[arg(long)]
     never_ask: bool,
     /// The most turns; then it is ended
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     budget_turns: Option<u32>,
     /// The most tokens that its model reads and writes, where its harness tells them; then it is ended
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u64>)]
     budget_tokens: Option<u64>,
     /// How long it lives, in seconds or as in `2h`
     #[arg(long = "for", value_name = "TIME", value_parser = span)]

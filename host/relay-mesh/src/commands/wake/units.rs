@@ -51,7 +51,11 @@ pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Exit
     let Some((name, arguments)) = words.as_deref().and_then(<[String]>::split_first) else {
         return Err(Failure {
             what: "no program to run was named".to_owned(),
-            hint: Some("write it after `--`, or set `[wake] run = ['notify-send', 'an agent calls']`".to_owned()),
+            hint: Some(
+                "write it after `--`, or as a line above the tables of ~/.config/relay-mesh/config.toml: \
+                     `wake.run = [\"notify-send\", \"an agent calls\"]`"
+                    .to_owned(),
+            ),
             exit: Exit::Usage,
             source: None,
         }

@@ -56,6 +56,9 @@ impl Explain for AddressError {
 
     fn hint(&self) -> Option<String> {
         match self {
+            AddressError::Invalid(InvalidName::Reserved(_)) => {
+                Some("`shell` has no inbox: a message from it was sent on a command line without `--from`".to_owned())
+            }
             AddressError::Invalid(_) => Some(WHO_IS_HERE.to_owned()),
             AddressError::Unknown { near, .. } => Some(match near.as_slice() {
                 [] => WHO_IS_HERE.to_owned(),
@@ -85,9 +88,11 @@ impl Explain for ForgetError {
         match self {
             ForgetError::Unknown(_) => Some(WHO_IS_HERE.to_owned()),
             ForgetError::Elsewhere { machine, .. } => Some(format!("run it on `{machine}`")),
-            ForgetError::Here { .. } => {
-                Some("close its session first, or wait until it was silent for long".to_owned())
-            }
+            ForgetError::Here { .. } => Some(
+                "close its session first, or wait until nothing was heard of it for `away-after` (`relay-mesh config` \
+                 shows how long that is)"
+                    .to_owned(),
+            ),
             ForgetError::Mail { agent, .. } => Some(format!(
                 "`relay-mesh read --agent {agent} --unread` shows them; unread mail expires after a month"
             )),
