@@ -45,7 +45,7 @@ struct NamedArgs {
     /// The URL of the server's MCP endpoint; implies `--transport http`
     #[arg(long, value_name = "URL")]
     http_url: Option<ServerUrl>,
-    /// Groups of tools that the harness's own server shows: core, reservations, commands, runs, runners, asks, spawn, channels, codex, subagents [default: those of the settings]
+    /// Groups of tools that the harness's own server shows: core, reservations, commands, runs, runners, asks, spawn, channels, codex, subagents, atm [default: those of the settings]
     #[arg(long, value_name = "GROUP,…")]
     tools: Option<Profile>,
     /// Show the changes and make none

@@ -150,7 +150,7 @@ impl Work<'_> {
             let paths: Vec<&str> = asked.iter().map(|(_, finding)| finding.file.as_str()).collect();
             let text = diff.of_files(&paths).portions(PORTION).into_iter().next().unwrap_or_default().text;
             let task = verify_task(&text, &asked);
-            self.audience.says(&format!("{harness} tries to refute {} findings", some.len()));
+            self.audience.says(&format!("{harness} tries to refute {}", counted(some.len(), "finding")));
             let given = self.ask(harness, task, verdicts_schema(), &mut outcome).await;
             let given = given.and_then(|answer| {
                 verdicts_in(&answer).map_err(|error| format!("its answer is no list of verdicts: {error}"))
@@ -257,7 +257,7 @@ async fn report(open: &Open, review: &Review, standing: usize) -> Result<(), Com
     if record.report.is_empty() {
         return Ok(());
     }
-    let mut body = format!("Review {} of {} has ended: {standing} findings stand", record.id, record.subject.words());
+    let mut body = format!("Review {} of {} has ended: {} {}", record.id, record.subject.words(), counted(standing, "finding"), if standing == 1 { "stands" } else { "stand" });
     for one in review.reviewers.iter().chain(&review.verify).filter_map(|one| Some((one, one.failed.as_ref()?))) {
         body.push_str(&format!("; {} failed: {}", one.0.harness, one.1));
     }
@@ -268,7 +268,7 @@ async fn report(open: &Open, review: &Review, standing: usize) -> Result<(), Com
     }
     let draft = Draft {
         body,
-        subject: Some(format!("review {}: {standing} findings", record.id)),
+        subject: Some(format!("review {}: {}", record.id, counted(standing, "finding"))),
         priority: Priority::Normal,
         idempotency_key: Some(format!("review-{}", record.id)),
         ..Draft::default()

@@ -80,9 +80,9 @@ pub(crate) async fn worktree(
     if status.changed > 0 {
         return Err(Failure {
             what: format!(
-                "`{}` has {} changed files, which a worktree of its commit does not have",
+                "`{}` has {}, which a worktree of its commit does not have",
                 shown(&top),
-                status.changed
+                counted(status.changed, "changed file")
             ),
             hint: Some("commit or stash them, or run it in that very folder by `--here`".to_owned()),
             exit: Exit::Held,
