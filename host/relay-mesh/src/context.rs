@@ -121,8 +121,9 @@ impl Context {
     /// Warns of mail that could not be read. Everything else is complete.
     pub(crate) fn warn_of_damage(&self, damaged: usize) {
         if damaged > 0 {
-            self.printer
-                .warn(&format!("{damaged} damaged lines of mail were passed over; `relay-mesh doctor` says where"));
+            self.printer.warn(&format!(
+                "{damaged} damaged lines of mail were passed over; `relay-mesh doctor --store --all` says where"
+            ));
         }
     }
 
