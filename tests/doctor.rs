@@ -47,7 +47,17 @@ fn nobody_is_woken_where_nobody_is() {
         let stage = stage();
         check(&stage, &["doctor", "--wake", "alice"], 3, "no session and no agent is called `alice`");
         stage.relay_ok(&["register", "alice"]);
-        check(&stage, &["doctor", "--wake", "alice", "--timeout", "1"], 1, "was stored and not shown within 1.0 s");
+        // Nothing is sent to one that only the command line speaks for, and nothing is waited for.
+        check(
+            &stage,
+            &["doctor", "--wake", "alice", "--timeout", "600"],
+            1,
+            "alice has no session that could be woken",
+        );
+        let unread = stage.relay_ok(&["read", "--agent", "alice", "--unread", "--peek"]);
+        assert!(!unread.contains("relay-mesh doctor"), "{unread}");
+        let unknown = stage.run(&["doctor", "nope"]);
+        assert!(unknown.code == Some(3) && unknown.stdout.is_empty(), "nothing is checked first: {unknown:?}");
     });
 }
 

@@ -12,6 +12,61 @@ const REGISTER: &str = "relay-mesh_register_agent";
 /// Where OpenCode's users look for its server.
 const PORT: u16 = 4096;
 
+/// Whether a server runs in the stage's data folder.
+fn runs(stage: &Stage) -> bool {
+    let status: Value = serde_json::from_str(&stage.relay_ok(&["status", "--json"])).expect("JSON");
+    status["server"]["running"] == true
+}
+
+#[test]
+fn two_that_start_the_server_at_once_have_one_between_them() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    let up = || stage.relay(&["up"]).env("RELAY_HTTP", "127.0.0.1:0").run();
+    let both = std::thread::scope(|scope| {
+        let both = [scope.spawn(up), scope.spawn(up)];
+        both.map(|one| one.join().expect("it ends"))
+    });
+    for one in &both {
+        assert_eq!(one.code, Some(0), "{both:?}");
+        assert!(!one.stderr.contains("error"), "the other one's log is not shown: {both:?}");
+    }
+    let processes: Vec<&str> = both.iter().filter_map(|one| one.stdout.trim().rsplit(' ').next()).collect();
+    assert_eq!(processes[0], processes[1], "{both:?}");
+    stage.relay_ok(&["down"]);
+}
+
+#[test]
+fn what_keeps_the_server_from_starting_is_told_once_and_nothing_is_left_running() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    for (arguments, code, words) in [
+        (&["up", "--with", "nope"][..], 3, "error: no adapter is named `nope`"),
+        (
+            &["up", "--http", "0.0.0.0:7499"],
+            2,
+            "error: the server did not come up: 0.0.0.0:7499 can be reached from other machines",
+        ),
+    ] {
+        let refused = stage.run(arguments);
+        assert_eq!(refused.code, Some(code), "{refused:?}");
+        assert!(refused.stderr.contains(words), "{refused:?}");
+        let once = |word: &str| refused.stderr.matches(word).count() == 1;
+        assert!(once("error:") && once("hint:") && !refused.stderr.contains("; hint"), "{refused:?}");
+        assert!(!runs(&stage), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_to_do_next_is_told_for_the_folder_that_was_named() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    let other = stage.folder.join("other").display().to_string();
+    let up = stage.relay(&["up", "--dir", &other]).env("RELAY_HTTP", "127.0.0.1:0").run();
+    assert_eq!(up.code, Some(0), "{up:?}");
+    assert!(up.stderr.contains(&format!("next: `relay-mesh --dir {other} down` stops the server")), "{up:?}");
+    let again = stage.run(&["serve", "--dir", &other, "--http", "127.0.0.1:0"]);
+    assert!(again.stderr.contains(&format!("hint: stop it by `relay-mesh --dir {other} down`")), "{again:?}");
+    stage.relay_ok(&["--dir", &other, "down"]);
+}
+
 #[test]
 fn it_finds_opencode_and_down_ends_what_it_started() {
     isolated(|| {

@@ -39,6 +39,21 @@ fn each_comes_and_goes_and_leaves_every_byte() {
     });
 }
 
+#[test]
+fn what_has_nothing_to_install_says_how_it_joins() {
+    let stage = stage();
+    for (harness, words) in [("acp", "spawn NAME --acp"), ("copilot", "spawn copilot --name NAME"), ("generic", "mcp")]
+    {
+        for arguments in [&["--project", "."][..], &["--user"], &["--dry-run"]] {
+            let told = stage.relay_ok(&[&["install", harness], arguments].concat());
+            assert!(told.contains(words), "{harness} {arguments:?}: {told}");
+        }
+        let told: Value = serde_json::from_str(&stage.relay_ok(&["install", harness, "--json"])).expect("JSON");
+        let steps = told["next_steps"].to_string();
+        assert!(told["outcome"] == "unchanged" && steps.contains(words), "{told}");
+    }
+}
+
 fn comes_and_goes(stage: &Stage, person: &Kept, harness: &str, scope: Scope) {
     let before = files(stage);
     run(stage, "install", harness, scope);

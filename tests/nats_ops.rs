@@ -223,6 +223,16 @@ fn the_doctor_knows_a_data_folder_with_bad_lines() {
     std::fs::write(&inbox, format!("{{ torn\n{text}")).expect("an inbox");
     let torn = stage.relay_ok(&["doctor", "--store"]);
     assert!(torn.contains("agents/bob/inbox.jsonl has a line that is no JSON"), "{torn}");
+    let all = stage.relay_ok(&["doctor", "--store", "--all", "--fix"]);
+    assert!(all.contains("a line that is no JSON, line 1, and is read without it"), "it stays where it is: {all}");
+    std::fs::write(&inbox, &text[..text.len() - 20]).expect("an inbox");
+    let cut = stage.relay_ok(&["doctor", "--store"]);
+    let length = text.trim_end().rsplit('\n').next().map_or(0, str::len) + 1 - 20;
+    assert!(cut.contains(&format!("its last {length} bytes are torn")) && !cut.contains("are whole"), "{cut}");
+    // The next append cuts the bytes off.
+    stage.relay_ok(&["send", "bob", "This one is whole too."]);
+    let mended = stage.relay_ok(&["doctor", "--store"]);
+    assert!(mended.contains("and all are whole"), "{mended}");
     let unnamed = stage.run(&["agents", "--store"]);
     assert_eq!((unnamed.code, unnamed.stderr.contains("`--store` names no store")), (Some(2), true), "{unnamed:?}");
 }

@@ -165,7 +165,7 @@ fn the_doctor_tells_our_server_on_another_port_and_another_folders_from_none() {
         };
         let token = |stage: &Stage, arguments: &[&str]| stage.run(&[&["token"], arguments].concat());
         let refused = token(&ours, &[]);
-        assert!(refused.code == Some(4) && refused.stderr.contains("no server runs at 127.0.0.1:7423"), "{refused:?}");
+        assert!(refused.code == Some(1) && refused.stderr.contains("no server runs at 127.0.0.1:7423"), "{refused:?}");
         let _theirs = serve(&theirs, "127.0.0.1:7423");
         assert_eq!(token(&theirs, &[]).code, Some(0));
         says("is another folder's or another user's", "warning");

@@ -62,7 +62,10 @@ fn f11_f14_n_a_turn_ends_in_time_and_a_dead_child_is_told() {
         assert_eq!(told(&scene, &mut lead, "codex-reply", &reply("Bye")).1, "Said: Bye");
         assert_eq!(lead.close(), Some(0));
         let log = std::fs::read_to_string(scene.stage.folder.join("lead.log")).expect("its log");
-        assert!(log.lines().any(|line| line.contains("WARN") && line.contains("the time of a turn is up")), "{log}");
+        assert!(
+            log.lines().any(|line| line.starts_with("warning: ") && line.contains("the time of a turn is up")),
+            "{log}"
+        );
         scene.nothing_is_left();
     });
 }

@@ -133,7 +133,7 @@ impl Context {
         if damaged > 0 {
             let (lines, were) = if damaged == 1 { ("line", "was") } else { ("lines", "were") };
             self.printer.warn(&format!(
-                "{damaged} damaged {lines} of mail {were} passed over; `relay-mesh doctor --store` says where"
+                "{damaged} damaged {lines} of mail {were} passed over; `relay-mesh doctor --store --all` says where"
             ));
         }
     }

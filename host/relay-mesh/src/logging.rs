@@ -1,14 +1,19 @@
-//! Logging: warnings by default, more by `RELAY_LOG`. While something draws the terminal, lines wait until it is given back.
+//! Logging: warnings by default, as commands print theirs; more by `RELAY_LOG`, with level and target. While something draws the terminal, lines wait until it is given back.
 
+use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::{Mutex, PoisonError};
 
-use tracing::Level;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt;
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer};
+use tracing_subscriber::fmt::{FmtContext, layer};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 
 use crate::environment::Environment;
+use crate::render::printable_line;
 
 /// Starts logging to standard error. `RELAY_LOG` (or `RUST_LOG`) takes a level or levels per crate, as in
 /// `RELAY_LOG=debug` or `RELAY_LOG=warn,mesh=trace`. Without it no filter is parsed and warnings are shown. An invalid
@@ -22,12 +27,64 @@ pub(crate) fn start(environment: &Environment) {
             Err(error) => (usual(), Some((name, error))),
         },
     };
-    let lines = fmt::layer().with_writer(|| LogLines).with_ansi(false).without_time().with_target(named.is_some());
-    let outcome = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(targets).with(lines));
+    let lines = named.is_some().then(|| layer().with_writer(|| LogLines).with_ansi(false).without_time());
+    let sentences = named.is_none().then(|| layer().with_writer(|| LogLines).with_ansi(false).event_format(Sentence));
+    let registry = tracing_subscriber::registry().with(targets);
+    let outcome = tracing::subscriber::set_global_default(registry.with(lines).with(sentences));
     // Only `main` starts logging; a second start would have no effect.
     debug_assert!(outcome.is_ok(), "logging is started once");
     if let Some((name, error)) = unreadable {
         tracing::warn!("`{name}` is not a filter ({error}); only warnings are shown");
+    }
+}
+
+/// `warning: MESSAGE (NAME VALUE, …)`, as every other warning of a command: users read it who know of no log.
+struct Sentence;
+
+impl<S, N> FormatEvent<S, N> for Sentence
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut line: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut said = Said::default();
+        event.record(&mut said);
+        writeln!(line, "{}", said.sentence(*event.metadata().level()))
+    }
+}
+
+/// What an event says, and its fields.
+#[derive(Default)]
+struct Said {
+    message: String,
+    fields: Vec<String>,
+}
+
+impl Said {
+    fn take(&mut self, field: &Field, value: String) {
+        match field.name() {
+            "message" => self.message = value,
+            name => self.fields.push(format!("{} {value}", name.replace('_', " "))),
+        }
+    }
+
+    fn sentence(&self, level: Level) -> String {
+        let word = if level == Level::ERROR { "error" } else { "warning" };
+        let fields = match self.fields.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", self.fields.join(", ")),
+        };
+        printable_line(&format!("{word}: {}{fields}", self.message))
+    }
+}
+
+impl Visit for Said {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.take(field, value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.take(field, format!("{value:?}"));
     }
 }
 
@@ -77,4 +134,28 @@ impl Drop for Withheld {
 /// Warnings, but none of the NATS client: we report server trouble ourselves, once and with a hint.
 fn usual() -> Targets {
     Targets::new().with_default(Level::WARN).with_target("async_nats", LevelFilter::OFF)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn a_warning_is_a_sentence_as_those_of_commands() {
+        let (mut lines, writer) = io::pipe().expect("a pipe");
+        let sentences = layer().with_writer(move || writer.try_clone().expect("a pipe"));
+        let sentences = sentences.with_ansi(false).event_format(Sentence);
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(sentences), || {
+            tracing::warn!(path = %"/d/inbox.jsonl", torn = 199, "cut off a line that was torn");
+            tracing::error!("it {} badly", "ended");
+            tracing::warn!(why = "a\nb\u{1b}[2J", "two lines");
+        });
+        let mut told = String::new();
+        lines.read_to_string(&mut told).expect("text");
+        let expected = "warning: cut off a line that was torn (path /d/inbox.jsonl, torn 199)\nerror: it ended badly\n\
+                        warning: two lines (why a b\\u{1b}[2J)\n";
+        assert_eq!(told, expected);
+    }
 }

@@ -67,6 +67,7 @@ use crate::environment::Environment;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::render::Printer;
+use crate::server::background;
 
 /// musl's allocator has one lock for all threads and returns memory at once (docs/adr/0012).
 #[cfg(target_env = "musl")]
@@ -89,6 +90,8 @@ fn main() -> ExitCode {
         Err(error) => return arguments::usage(error, &arguments),
     };
     let is_hook = matches!(cli.command, Command::Hook(_));
+    let tells_starter = matches!(&cli.command, Command::Serve(args) if args.background);
+    let named_folder = cli.common.dir.clone();
     if let Command::Hook(args) = &cli.command {
         hook::never_break_the_harness(args);
     }
@@ -102,6 +105,10 @@ fn main() -> ExitCode {
             Exit::Success
         }
         Err(error) => {
+            if tells_starter {
+                background::tell_starter(&error);
+            }
+            let error = error.in_folder(named_folder.as_deref());
             printer.error(&error);
             error.exit()
         }

@@ -11,7 +11,7 @@ use store::{causes, reasons};
 use crate::environment::Environment;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
-use crate::screen::{ColourWhen, Screen};
+use crate::screen::{self, ColourWhen, Screen};
 
 /// A command's result, shown as text or as JSON.
 pub(crate) trait Show: Serialize {
@@ -32,6 +32,8 @@ pub(crate) struct Printer {
     colour: Colour,
     /// The terminal of standard output; none in a pipe.
     screen: Option<Screen>,
+    /// How wide the terminal of standard error is; none in a pipe.
+    columns_of_errors: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +65,8 @@ impl Printer {
             ColourWhen::Auto => environment.get("NO_COLOR").is_none() && io::stderr().is_terminal(),
         };
         let colour = if ansi { Colour::Ansi } else { Colour::Plain };
-        Printer { format, talk, colour, screen: Screen::of(environment, when) }
+        let columns_of_errors = screen::columns_of_errors(environment);
+        Printer { format, talk, colour, screen: Screen::of(environment, when), columns_of_errors }
     }
 
     /// The terminal of standard output; none in a pipe.
@@ -144,12 +147,18 @@ impl Printer {
         let hint = error.hint();
         match self.format {
             Format::Text => {
-                let mut text = format!("{}: {}", self.paint("error", "31"), printable(&error.to_string()));
+                let columns = self.columns_of_errors.unwrap_or(usize::MAX);
+                let broken = |word: &str, code: &str, text: &str| {
+                    screen::labelled(&format!("{}: ", self.paint(word, code)), word.len() + 2, text, columns)
+                };
+                let mut text = broken("error", "31", &printable(&error.to_string()));
                 for cause in causes {
-                    let _infallible = write!(text, "\n  caused by: {}", printable(&cause));
+                    let label = "  caused by: ";
+                    let cause = screen::labelled(label, label.len(), &printable(&cause), columns);
+                    let _infallible = write!(text, "\n{cause}");
                 }
                 if let Some(hint) = hint {
-                    let _infallible = write!(text, "\n{}: {}", self.paint("hint", "36"), printable(&hint));
+                    let _infallible = write!(text, "\n{}", broken("hint", "36", &printable(&hint)));
                 }
                 last_words(&text);
             }

@@ -44,17 +44,13 @@ impl Screen {
             let endless = Screen { columns: usize::MAX, is_coloured: true, redraws: false };
             return (when == ColourWhen::Always).then_some(endless);
         }
-        let told = environment.get("COLUMNS").and_then(|columns| columns.parse::<usize>().ok());
-        let measured = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| usize::from(size.ws_col));
-        // A terminal that does not say how wide it is.
-        let columns = [told.unwrap_or(0), measured, 80].into_iter().find(|columns| *columns > 0).unwrap_or(80);
+        let columns = columns(rustix::termios::tcgetwinsize(&stdout).ok(), environment);
         let is_dumb = environment.get("TERM") == Some("dumb");
         let is_coloured = match when {
             ColourWhen::Always => true,
             ColourWhen::Never => false,
             ColourWhen::Auto => !is_dumb && environment.get("NO_COLOR").is_none(),
         };
-        let columns = columns.clamp(*COLUMNS.start(), *COLUMNS.end());
         Some(Screen { columns, is_coloured, redraws: !is_dumb })
     }
 
@@ -166,6 +162,12 @@ pub(crate) fn colour_of_state(state: &str) -> Option<&'static str> {
 }
 
 impl Screen {
+    /// Sentences behind a label, broken between words. What follows stands below their beginning, or further left if the
+    /// screen is narrow.
+    pub(crate) fn labelled(&self, label: &str, text: &str) -> String {
+        labelled(label, label.width(), text, self.columns)
+    }
+
     /// A line of sentences, broken between words. What follows stands below the beginning of its text: in
     /// `  NAME  WORDS` below the words.
     pub(crate) fn broken(&self, line: &str) -> Vec<String> {
@@ -181,6 +183,45 @@ impl Screen {
         let rest = wrapped(rest, self.columns.saturating_sub(indent));
         [first].into_iter().chain(rest.into_iter().map(|part| format!("{:indent$}{part}", ""))).collect()
     }
+}
+
+/// How wide the terminal of standard error is; none in a pipe.
+pub(crate) fn columns_of_errors(environment: &Environment) -> Option<usize> {
+    let stderr = io::stderr();
+    stderr.is_terminal().then(|| columns(rustix::termios::tcgetwinsize(&stderr).ok(), environment))
+}
+
+fn columns(measured: Option<rustix::termios::Winsize>, environment: &Environment) -> usize {
+    let told = environment.get("COLUMNS").and_then(|columns| columns.parse::<usize>().ok());
+    let measured = measured.map_or(0, |size| usize::from(size.ws_col));
+    // A terminal that does not say how wide it is.
+    let columns = [told.unwrap_or(0), measured, 80].into_iter().find(|columns| *columns > 0).unwrap_or(80);
+    columns.clamp(*COLUMNS.start(), *COLUMNS.end())
+}
+
+/// A text behind a label that takes `width` columns, broken between words.
+pub(crate) fn labelled(label: &str, width: usize, text: &str, columns: usize) -> String {
+    if columns == usize::MAX {
+        return format!("{label}{text}");
+    }
+    // A label that takes much of a narrow screen stands on a line with the first words alone.
+    let indent = if width <= columns / 2 { width } else { 2 };
+    let mut told = String::new();
+    for (number, line) in text.split('\n').enumerate() {
+        let room = if number == 0 { columns.saturating_sub(width) } else { columns.saturating_sub(indent) };
+        let first = wrapped(line, room).into_iter().next().unwrap_or_default();
+        let rest = line.get(first.len()..).unwrap_or_default().trim_start();
+        match number {
+            0 => told.push_str(&format!("{label}{}", first.trim_end())),
+            _ => told.push_str(&format!("\n{:indent$}{}", "", first.trim_end())),
+        }
+        if !rest.is_empty() {
+            for part in wrapped(rest, columns.saturating_sub(indent)) {
+                told.push_str(&format!("\n{:indent$}{}", "", part.trim_end()));
+            }
+        }
+    }
+    told
 }
 
 #[cfg(test)]

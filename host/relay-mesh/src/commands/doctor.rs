@@ -15,6 +15,7 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::owner;
 use crate::render::{Show, framed, printable};
+use crate::screen::Screen;
 use crate::server::ServerRecord;
 use crate::setup::doctor::checked_logs::{AT_ONCE, Depth};
 use crate::setup::doctor::data_folder::Mending;
@@ -75,6 +76,14 @@ impl CommandSpec for Args {
             context.printer.show(&proof)
         };
         let open = context.open()?;
+        // A name that nobody knows is told before anything is checked.
+        let names = match &self.harness {
+            Some(name) => match open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))? {
+                Some((manifest, _)) => vec![manifest.name],
+                None => return Err(errors::adapters::unknown(name, open.adapters.as_ref())),
+            },
+            None => open.adapters.names(),
+        };
         if let Some(session) = &self.wake {
             return wake(context, &open, session, Duration::from_secs(self.timeout)).await;
         }
@@ -121,13 +130,6 @@ impl CommandSpec for Args {
         }
         let address = context.settings.listen.value.to_string();
         tell(Proof::new("server", None, of_server(&open, dir, &address).await?))?;
-        let names = match &self.harness {
-            Some(name) => match open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))? {
-                Some((manifest, _)) => vec![manifest.name],
-                None => return Err(errors::adapters::unknown(name, open.adapters.as_ref())),
-            },
-            None => open.adapters.names(),
-        };
         for name in names {
             for proof in examine::harness(context, &open, &name).await? {
                 tell(proof)?;
@@ -176,6 +178,11 @@ async fn of_server(open: &Open, dir: &Path, set: &str) -> Result<Finding, Comman
 /// Sends a test message that needs no action, and follows its status.
 async fn wake(context: &Context, open: &Open, session: &str, timeout: Duration) -> Result<Exit, CommandError> {
     let agent = wake::agent_of(open, session).await?;
+    if !wake::has_session(open, &agent).await? {
+        let proof = Proof::new("wake", None, wake::without_session(&agent));
+        context.printer.show(&proof)?;
+        return Ok(outcome(proof.severity));
+    }
     let caller = context.principal(open, None).await?;
     let sent = open.mesh.send(&caller, &[agent.to_string()], wake::message(&nonce(open))).await?;
     let mut follower = wake::Follower::default();
@@ -192,6 +199,9 @@ async fn wake(context: &Context, open: &Open, session: &str, timeout: Duration) 
         if over {
             let proof = Proof::new("wake", None, wake::verdict(&recipient, timeout));
             context.printer.show(&proof)?;
+            if let Some(left) = wake::left_unread(&sent.id.to_string(), &recipient) {
+                context.printer.say(&left);
+            }
             return Ok(outcome(proof.severity));
         }
     }
@@ -209,13 +219,32 @@ fn outcome(worst: Severity) -> Exit {
     }
 }
 
-impl Show for Proof {
-    fn text(&self) -> String {
-        let word = self.severity_name();
-        let about = match &self.harness {
+impl Proof {
+    /// What was checked, and of which harness.
+    fn about(&self) -> String {
+        match &self.harness {
             Some(harness) => format!("{harness}: {}", self.subject),
             None => self.subject.to_owned(),
-        };
+        }
+    }
+}
+
+impl Show for Proof {
+    fn text_on(&self, screen: &Screen) -> String {
+        // What a stranger wrote is broken already.
+        if self.is_foreign {
+            return self.text();
+        }
+        let what = format!("{}: {}", self.about(), printable(&self.what));
+        let line = screen.labelled(&format!("{:<8} ", self.severity_name()), &what);
+        match &self.fix {
+            Some(fix) => format!("{line}\n{}", screen.labelled("         fix: ", &printable(fix))),
+            None => line,
+        }
+    }
+
+    fn text(&self) -> String {
+        let (word, about) = (self.severity_name(), self.about());
         if self.is_foreign {
             // Its author could write lines that look like further findings of ours.
             let fix = self.fix.iter().map(|fix| framed(&format!("fix: {fix}"))).collect::<String>();
@@ -244,6 +273,20 @@ mod tests {
             proof.text(),
             "broken   claude-code: hook: the Stop hook did not answer\n         fix: install it again"
         );
+    }
+
+    #[test]
+    fn a_finding_on_a_terminal_is_broken_between_words() {
+        let what = "no server of this data folder runs at 127.0.0.1:7423".to_owned();
+        let fix = Some("start it by `relay-mesh up`, and see what `relay-mesh status` says then".to_owned());
+        let proof = Proof::new("server", None, Finding { severity: Severity::Broken, what, fix });
+        let on = |columns| proof.text_on(&Screen { columns, is_coloured: false, redraws: true });
+        assert_eq!(
+            on(40),
+            "broken   server: no server of this data\n         folder runs at 127.0.0.1:7423\n         fix: start it by `relay-mesh\n              up`, and see what\n              `relay-mesh status` says\n              then"
+        );
+        assert!(on(20).lines().all(|line| line.len() <= 20), "{}", on(20));
+        assert_eq!(on(usize::MAX), proof.text(), "in a pipe nothing is broken");
     }
 
     #[test]

@@ -1,20 +1,22 @@
 //! `relay-mesh install`: sets a harness up, after showing what that changes.
 
 use mcp::Profile;
-use mesh::ports::harness::{Action, Finding, Harnesses as _, Setup, Severity};
+use mesh::ports::harness::{Action, Finding, Harnesses as _, Scope, Setup, Severity};
 
 use crate::command::CommandSpec;
+use crate::commands::spawn::ANY_PROGRAM;
 use crate::context::Context;
 use crate::errors;
 use crate::errors::CommandError;
 use crate::exit::Exit;
-use crate::render::{framed, printable, printable_line};
+use crate::render::{Format, framed, printable, printable_line};
 use crate::setup::agreement::Confirmation;
 use crate::setup::apply::{PlanContext, carry_out};
 use crate::setup::changes::Changes;
 use crate::setup::installed::scope_name;
 use crate::setup::request::{Installation, Reach, ServerUrl, setup};
 use crate::setup::scope_args::ScopeArgs;
+use crate::setup::shapes::{PlanOutcome, PlanShape};
 
 /// Set a harness up for the mesh
 #[derive(clap::Args, Debug)]
@@ -106,9 +108,17 @@ impl CommandSpec for Args {
             let removal = harness.propose(&Setup { action: Action::Remove, ..asked.clone() }).await.map_err(failed)?;
             if removal.edits.is_empty() {
                 // There are no files that we could change, so the answer is what the user has to do.
-                let steps = plan.next_steps.join("\n\n");
-                let told = if is_foreign { left_to_the_user(title, &steps) } else { printable(&steps) };
-                context.printer.data(&told)?;
+                let steps = match plan.next_steps.is_empty() {
+                    true => vec![how_it_joins(name, title, harness.driver().is_ok())],
+                    false => plan.next_steps,
+                };
+                match context.printer.format() {
+                    Format::Json => context.printer.show(&by_hand(name, scope, steps))?,
+                    Format::Text if is_foreign => {
+                        context.printer.data(&left_to_the_user(title, &steps.join("\n\n")))?;
+                    }
+                    Format::Text => context.printer.data(&printable(&steps.join("\n\n")))?,
+                }
                 return Ok(Exit::Success);
             }
         }
@@ -139,6 +149,34 @@ fn warn(context: &Context, findings: &[Finding]) {
         if let Some(fix) = &broken.fix {
             context.printer.say(&format!("hint: {}", printable_line(fix)));
         }
+    }
+}
+
+/// How an agent joins whose adapter has nothing to set up.
+fn how_it_joins(name: &str, title: &str, is_driven: bool) -> String {
+    match (name, is_driven) {
+        (ANY_PROGRAM, true) => format!(
+            "{title} needs no setup: `relay-mesh spawn NAME --acp 'PROGRAM ARGUMENTS'` starts one in the mesh, once \
+             `relay-mesh spawn acp allow 'PROGRAM ARGUMENTS'` has allowed it."
+        ),
+        (_, true) => format!(
+            "{title} needs no setup: `relay-mesh spawn {name} --name NAME` starts an agent of it in the mesh. One that you \
+             start yourself joins as any MCP client does: `relay-mesh install generic` shows how."
+        ),
+        (_, false) => format!(
+            "There is nothing to set up for {title}: `relay-mesh install generic` shows how any MCP client joins."
+        ),
+    }
+}
+
+/// What `--json` says where there are no files to change.
+fn by_hand(name: &str, scope: Scope, steps: Vec<String>) -> PlanShape {
+    PlanShape {
+        harness: name.to_owned(),
+        scope: scope_name(scope),
+        outcome: PlanOutcome::Unchanged,
+        files: Vec::new(),
+        next_steps: steps,
     }
 }
 
@@ -190,6 +228,18 @@ mod tests {
             },
         };
         assert!(outcome.contains(expected), "{line}: {outcome}");
+    }
+
+    #[test]
+    fn an_agent_without_a_setup_is_told_how_it_joins() {
+        for (name, is_driven, expected) in [
+            ("acp", true, "`relay-mesh spawn NAME --acp 'PROGRAM ARGUMENTS'` starts one"),
+            ("copilot", true, "`relay-mesh spawn copilot --name NAME` starts an agent"),
+            ("toad", false, "nothing to set up for Toad: `relay-mesh install generic`"),
+        ] {
+            let told = how_it_joins(name, "Toad", is_driven);
+            assert!(told.contains(expected) && !told.contains('\n'), "{told}");
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) struct Args {
     threads: ThreadFlags,
     /// Leave the terminal: what `up` starts
     #[arg(long, hide = true)]
-    background: bool,
+    pub(crate) background: bool,
 }
 
 impl CommandSpec for Args {

@@ -36,11 +36,14 @@ impl CommandSpec for Args {
                 context.printer.show(&TokenShape { address, token })?;
                 Ok(Exit::Success)
             }
-            (_, Heard::Silence) => Err(unproven(
+            // As for `ui --web`: nothing was refused.
+            (_, Heard::Silence) => Err(failure(
+                Exit::Failure,
                 format!("no server runs at {address}"),
                 "start it by `relay-mesh up`: only a server that runs can prove that it is yours",
             )),
-            (_, Heard::Ours(_) | Heard::NotOurs | Heard::NoWay(_) | Heard::Strange(_)) => Err(unproven(
+            (_, Heard::Ours(_) | Heard::NotOurs | Heard::NoWay(_) | Heard::Strange(_)) => Err(failure(
+                Exit::Refused,
                 format!("what listens at {address} does not prove that it is the server of this data folder"),
                 "`relay-mesh doctor` says what is there; start yours by `relay-mesh up --http 127.0.0.1:PORT`",
             )),
@@ -48,8 +51,8 @@ impl CommandSpec for Args {
     }
 }
 
-fn unproven(what: String, hint: &str) -> CommandError {
-    Failure { what, hint: Some(hint.to_owned()), exit: Exit::Refused, source: None }.into()
+fn failure(exit: Exit, what: String, hint: &str) -> CommandError {
+    Failure { what, hint: Some(hint.to_owned()), exit, source: None }.into()
 }
 
 #[derive(Debug, Serialize)]

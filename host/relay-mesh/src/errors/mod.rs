@@ -3,6 +3,7 @@
 pub(crate) mod adapters;
 mod mesh;
 pub(crate) mod store;
+mod told;
 
 use std::error::Error;
 use std::fmt;
@@ -11,6 +12,7 @@ use std::io;
 use crate::exit::Exit;
 
 pub(crate) use self::mesh::{HARNESSES, WHO_IS_HERE};
+pub(crate) use self::told::{ToldError, in_folder};
 
 /// An error with an exit code and a hint. Its text is one clause without a full stop.
 pub(crate) trait Explain: Error + Send + Sync + 'static {

@@ -21,6 +21,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::runs::supervise::{Unwatched, supervise};
 use crate::runs::{RunRequest, Runs, WorkFolder, begin, changes};
+use crate::shapes::counted;
 use crate::signals::Stop;
 
 /// The longest difference that one run is given, in bytes: some 60,000 tokens.
@@ -257,7 +258,13 @@ async fn report(open: &Open, review: &Review, standing: usize) -> Result<(), Com
     if record.report.is_empty() {
         return Ok(());
     }
-    let mut body = format!("Review {} of {} has ended: {} {}", record.id, record.subject.words(), counted(standing, "finding"), if standing == 1 { "stands" } else { "stand" });
+    let mut body = format!(
+        "Review {} of {} has ended: {} {}",
+        record.id,
+        record.subject.words(),
+        counted(standing, "finding"),
+        if standing == 1 { "stands" } else { "stand" }
+    );
     for one in review.reviewers.iter().chain(&review.verify).filter_map(|one| Some((one, one.failed.as_ref()?))) {
         body.push_str(&format!("; {} failed: {}", one.0.harness, one.1));
     }

@@ -11,6 +11,7 @@ use super::{RunFolder, WorkFolder};
 use crate::context::Context;
 use crate::errors::{CommandError, Explain, Failure};
 use crate::exit::Exit;
+use crate::shapes::counted;
 
 /// The difference that a run made, as `git apply` takes it.
 pub(crate) const PATCH: &str = "changes.patch";

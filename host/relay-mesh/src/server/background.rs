@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, PipeReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mesh::ports::machine::{Life, Machine, Process};
+use rustix::fs::OFlags;
 
+use super::record::lease;
 use super::{ServerError, ServerRecord};
+use crate::errors::{CommandError, ToldError};
 use crate::setup::doctor::server::{Heard, ask_for_proof};
 
 /// Timeout until the server answers. The first start compiles the adapters.
@@ -50,33 +53,97 @@ fn rotate(log: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).open(log)?.set_len(0)
 }
 
-/// Starts `relay-mesh serve` in its own session, and returns once it answers.
-pub(crate) async fn start(
-    dir: &Path,
-    arguments: &[String],
-    machine: &dyn Machine,
-) -> Result<ServerRecord, ServerError> {
+/// The server that runs after a start.
+pub(crate) enum Started {
+    ByUs(ServerRecord),
+    /// Another process has started it, at the same time or before.
+    ByAnother(ServerRecord),
+}
+
+/// Starts `relay-mesh serve` in its own session, and returns once it answers. If another process starts it at the same
+/// time, that one counts.
+pub(crate) async fn start(dir: &Path, arguments: &[String], machine: &dyn Machine) -> Result<Started, ServerError> {
     let log = log_path(dir);
     rotate_log(dir).map_err(ServerError::Spawn)?;
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(ServerError::Spawn)?;
-    let began_at = file.metadata().map_err(ServerError::Spawn)?.len();
-    let mut child = spawn(arguments, file).map_err(ServerError::Spawn)?;
+    let (mut child, told) = spawn_listened_to(arguments, file).map_err(ServerError::Spawn)?;
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().map_err(ServerError::Spawn)? {
-            return Err(ServerError::Start { why: last_words(&log, began_at).unwrap_or(status.to_string()), log });
+            if let Some(record) = of_another(dir, machine, began).await? {
+                return Ok(Started::ByAnother(record));
+            }
+            return Err(match heard(told) {
+                Some(error) => ServerError::Told(error),
+                None => ServerError::Start { why: status.to_string(), log },
+            });
         }
-        if let Some(record) = ServerRecord::find(dir, machine)?
-            && record.process.pid == child.id()
-            && matches!(ask_for_proof(&record.listen, dir, machine).await?, Heard::Ours(_))
-        {
-            return Ok(record);
+        if let Some(record) = answering(dir, machine).await?.filter(|record| record.process.pid == child.id()) {
+            return Ok(Started::ByUs(record));
         }
         if began.elapsed() > START_PATIENCE {
             return Err(ServerError::Start { why: format!("no answer within {} s", START_PATIENCE.as_secs()), log });
         }
         tokio::time::sleep(LOOK).await;
     }
+}
+
+/// The server of a folder, once it answers as the folder's own.
+async fn answering(dir: &Path, machine: &dyn Machine) -> Result<Option<ServerRecord>, ServerError> {
+    let Some(record) = ServerRecord::find(dir, machine)? else { return Ok(None) };
+    let heard = ask_for_proof(&record.listen, dir, machine).await?;
+    Ok(matches!(heard, Heard::Ours(_)).then_some(record))
+}
+
+/// The server that another process starts here, once it answers; none if nobody holds the folder.
+async fn of_another(dir: &Path, machine: &dyn Machine, began: Instant) -> Result<Option<ServerRecord>, ServerError> {
+    while began.elapsed() < START_PATIENCE {
+        if let Some(record) = answering(dir, machine).await? {
+            return Ok(Some(record));
+        }
+        if !store::files::is_held(dir, &lease()).unwrap_or(false) {
+            break;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(None)
+}
+
+/// Tells the process that started this one in the background why it ends: by the pipe that it was given as its standard
+/// input, since others write to the same log, and on a full disk nobody does.
+pub(crate) fn tell_starter(error: &CommandError) {
+    let input = io::stdin();
+    let is_pipe = rustix::fs::fstat(&input)
+        .is_ok_and(|about| rustix::fs::FileType::from_raw_mode(about.st_mode) == rustix::fs::FileType::Fifo);
+    let mut told = serde_json::to_vec(&ToldError::of(error)).unwrap_or_default();
+    told.truncate(MOST_TOLD);
+    if is_pipe {
+        // One that was started by hand has the reading end of a pipe, if any, and its user reads what it logs.
+        let _unheard = rustix::io::write(&input, &told);
+    }
+}
+
+/// The longest error that is told: what a pipe takes at once.
+const MOST_TOLD: usize = 4096;
+
+/// What an ended server has told.
+fn heard(mut told: PipeReader) -> Option<ToldError> {
+    // A process that it left behind may still have the pipe.
+    let flags = rustix::fs::fcntl_getfl(&told).ok()?;
+    rustix::fs::fcntl_setfl(&told, flags | OFlags::NONBLOCK).ok()?;
+    let mut text = vec![0; MOST_TOLD];
+    let length = told.read(&mut text).ok()?;
+    serde_json::from_slice(&text[..length]).ok()
+}
+
+/// Starts a server that tells by a pipe why it ends.
+#[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
+fn spawn_listened_to(arguments: &[String], log: File) -> io::Result<(Child, PipeReader)> {
+    let (told, teller) = io::pipe()?;
+    let errors = log.try_clone()?;
+    let mut command = Command::new(processes::this_program()?);
+    let child = command.args(arguments).stdin(teller).stdout(log).stderr(errors).spawn()?;
+    Ok((child, told))
 }
 
 /// Stops a server, and returns once its process is gone.
@@ -149,6 +216,18 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
+
+    #[test]
+    fn what_a_server_told_is_heard_once_and_nothing_is_waited_for() {
+        let (told, mut teller) = io::pipe().expect("a pipe");
+        let error = CommandError::usage("without a token", "serve loopback");
+        teller.write_all(&serde_json::to_vec(&ToldError::of(&error)).expect("JSON")).expect("written");
+        // The pipe is still open at its other end.
+        let heard_of = heard(told).expect("it was told");
+        assert_eq!((heard_of.what.as_str(), heard_of.exit), ("without a token", 2));
+        let (told, _teller) = io::pipe().expect("a pipe");
+        assert!(heard(told).is_none(), "nothing was told");
+    }
 
     #[test]
     fn a_long_log_is_moved_away_and_its_writer_goes_on() {

@@ -6,9 +6,12 @@ pub(crate) mod of_harness;
 pub(crate) mod record;
 pub(crate) mod token;
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use crate::errors::Explain;
+use mcp::http::BindError;
+
+use crate::errors::{Explain, ToldError};
 use crate::exit::Exit;
 pub(crate) use record::ServerRecord;
 
@@ -27,6 +30,9 @@ pub(crate) enum ServerError {
         why: String,
         log: PathBuf,
     },
+    /// The server said itself why it ended.
+    #[error("the server did not come up: {}", _0.what)]
+    Told(ToldError),
     #[error("the server could not be started in the background")]
     Spawn(#[source] std::io::Error),
     #[error("the server, process {pid}, was asked to stop and still runs")]
@@ -48,13 +54,23 @@ pub(crate) enum ServerError {
 
 impl Explain for ServerError {
     fn exit(&self) -> Exit {
-        Exit::Failure
+        match self {
+            ServerError::Told(told) => told.exit(),
+            error if error.is_disk_full() => Exit::Store,
+            // As for an address of the settings that could not be.
+            ServerError::Listen(BindError::NotLoopback(_) | BindError::NoToken(_)) => Exit::Usage,
+            _ => Exit::Failure,
+        }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
             ServerError::Running { .. } => {
                 Some("stop it by `relay-mesh down`, or use another folder by `--dir DIR`".to_owned())
+            }
+            ServerError::Told(told) => told.hint.clone(),
+            error if error.is_disk_full() => {
+                Some("make room on the disk and try again; what had been stored before is safe".to_owned())
             }
             ServerError::Listen(error) => Some(error.hint()),
             // On a full disk there is no log.
@@ -76,5 +92,39 @@ impl Explain for ServerError {
             }
             ServerError::Spawn(_) | ServerError::Signal { .. } | ServerError::Http(_) | ServerError::Stdio(_) => None,
         }
+    }
+}
+
+impl ServerError {
+    fn is_disk_full(&self) -> bool {
+        match self {
+            ServerError::Spawn(source) | ServerError::Token { source, .. } | ServerError::Record { source, .. } => {
+                matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::errors::CommandError;
+
+    #[test]
+    fn a_full_disk_is_the_stores_trouble_and_what_the_server_told_keeps_its_code() {
+        let record = |kind: ErrorKind| ServerError::Record { path: "/data/server.json".into(), source: kind.into() };
+        assert_eq!(record(ErrorKind::StorageFull).exit(), Exit::Store);
+        assert!(record(ErrorKind::StorageFull).hint().is_some_and(|hint| hint.contains("make room")));
+        assert_eq!(record(ErrorKind::PermissionDenied).exit(), Exit::Failure);
+        assert_eq!(ServerError::Spawn(io::ErrorKind::QuotaExceeded.into()).exit(), Exit::Store);
+        let everywhere = std::net::SocketAddr::from(([0, 0, 0, 0], 7499));
+        assert_eq!(ServerError::Listen(BindError::NotLoopback(everywhere)).exit(), Exit::Usage);
+        assert_eq!(ServerError::Listen(BindError::InUse(everywhere)).exit(), Exit::Failure);
+        let told = ServerError::Told(ToldError::of(&CommandError::usage("no token", "say one")));
+        assert_eq!((told.to_string().as_str(), told.exit()), ("the server did not come up: no token", Exit::Usage));
+        assert_eq!(told.hint().as_deref(), Some("say one"));
     }
 }

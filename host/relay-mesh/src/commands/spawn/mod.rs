@@ -5,6 +5,8 @@ mod approve;
 mod look;
 mod start;
 
+pub(crate) use start::ANY_PROGRAM;
+
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -14,7 +14,7 @@ use crate::runs::begin::existing;
 use crate::shapes::driven::{SpawnRequestShape, SpawnedShape};
 
 /// The adapter for any program that speaks the Agent Client Protocol.
-const ANY_PROGRAM: &str = "acp";
+pub(crate) const ANY_PROGRAM: &str = "acp";
 
 pub(super) async fn run(start: Start, context: &Context) -> Result<Exit, CommandError> {
     let open = context.open()?;

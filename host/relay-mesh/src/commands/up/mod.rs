@@ -9,8 +9,9 @@ use crate::commands::serve::ServerFlags;
 use crate::compose::Open;
 use crate::config::{Origin, Setting, Settings, Shared, TokenUse, Values};
 use crate::context::Context;
-use crate::errors::{CommandError, Failure};
+use crate::errors::{CommandError, Failure, in_folder};
 use crate::exit::Exit;
+use crate::server::background::Started;
 use crate::server::nats::{self, NatsRecord};
 use crate::server::{ServerRecord, background};
 use crate::setup::project;
@@ -68,6 +69,10 @@ impl CommandSpec for Args {
     }
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
+        if let Some(With::These(names)) = &self.with {
+            // Before anything is started.
+            with::check(&context.open()?, names)?;
+        }
         let server = if self.nats { Some(server(context).await?) } else { None };
         let mut with_server = context.at(context.workdir.clone());
         if let Some(server) = &server {
@@ -76,25 +81,24 @@ impl CommandSpec for Args {
         let context = &with_server;
         let open = context.open()?;
         let dir = &context.settings.dir.value;
-        let (outcome, record) = match ServerRecord::find(dir, open.machine.as_ref())? {
-            Some(record) => {
-                let wanted = context.settings.store_shown();
-                if let Some(store) = record.store.as_ref().filter(|store| **store != wanted) {
-                    return Err(Failure {
-                        what: format!("the running server keeps its mesh at {store}, and not at {wanted}"),
-                        hint: Some("stop it by `relay-mesh down`, and then start it with this store".to_owned()),
-                        exit: Exit::Failure,
-                        source: None,
-                    }
-                    .into());
-                }
-                ("running", record)
-            }
-            None => {
-                let arguments = arguments(&context.settings);
-                ("started", background::start(dir, &arguments, open.machine.as_ref()).await?)
-            }
+        let started = match ServerRecord::find(dir, open.machine.as_ref())? {
+            Some(record) => Started::ByAnother(record),
+            None => background::start(dir, &arguments(&context.settings), open.machine.as_ref()).await?,
         };
+        let (outcome, record) = match started {
+            Started::ByUs(record) => ("started", record),
+            Started::ByAnother(record) => ("running", record),
+        };
+        let wanted = context.settings.store_shown();
+        if let Some(store) = record.store.as_ref().filter(|store| **store != wanted) {
+            return Err(Failure {
+                what: format!("the running server keeps its mesh at {store}, and not at {wanted}"),
+                hint: Some("stop it by `relay-mesh down`, and then start it with this store".to_owned()),
+                exit: Exit::Failure,
+                source: None,
+            }
+            .into());
+        }
         let with = match &self.with {
             Some(with) => with::bring_up(context, &open, with).await?,
             None => Vec::new(),
@@ -104,6 +108,9 @@ impl CommandSpec for Args {
         if let Some(server) = &server {
             let set = format!("`export RELAY_STORE={}` lets every command of a shell use the server", server.url());
             next_steps.insert(0, set);
+        }
+        if context.settings.dir.origin == Origin::Flags {
+            next_steps.iter_mut().for_each(|step| *step = in_folder(step, dir));
         }
         let shape = UpShape {
             outcome,

@@ -55,6 +55,11 @@ pub(super) async fn bring_up(context: &Context, open: &Open, with: &With) -> Res
     Ok(lines)
 }
 
+/// Fails if there is no adapter of one of these names.
+pub(super) fn check(open: &Open, names: &[String]) -> Result<(), CommandError> {
+    names.iter().try_for_each(|name| known(open, name).map(drop))
+}
+
 fn known(open: &Open, name: &str) -> Result<String, CommandError> {
     match open.adapters.describe(name).map_err(|error| errors::adapters::failed(name, error))? {
         Some((manifest, _)) => Ok(manifest.name),

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::thread;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use store::Durability;
@@ -33,12 +34,31 @@ pub(crate) enum Depth {
 pub(crate) struct CheckedLogs {
     /// Lines that are whole, also those that were checked before.
     pub(crate) whole: u64,
-    /// Files with lines that are not, and their number.
-    pub(crate) damaged: Vec<(PathBuf, u64)>,
+    pub(crate) damaged: Vec<DamagedLog>,
+    /// Files that end within a line, as a log does also while somebody writes it.
+    pub(crate) unfinished: Vec<UnfinishedLog>,
     /// Files that cannot be read.
     pub(crate) unreadable: Vec<(PathBuf, String)>,
     /// Bytes that were left for another time.
     pub(crate) unchecked: u64,
+}
+
+/// A file with lines that are no JSON.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct DamagedLog {
+    pub(crate) path: PathBuf,
+    pub(crate) lines: u64,
+    /// The number of the first of them, as an editor counts; none if the file is gone meanwhile.
+    pub(crate) first: Option<u64>,
+}
+
+/// A file whose last line has no end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UnfinishedLog {
+    pub(crate) path: PathBuf,
+    /// Where the line begins.
+    from: u64,
+    line: Vec<u8>,
 }
 
 /// How far one file was checked.
@@ -48,6 +68,9 @@ struct CheckedFile {
     to: u64,
     whole: u64,
     damaged: u64,
+    /// Where the first damaged line begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_damaged: Option<u64>,
 }
 
 /// By the marks of the files, which they keep when a segment is sealed and so renamed.
@@ -76,8 +99,11 @@ pub(crate) fn check(root: &Path, logs: Vec<PathBuf>, depth: Depth) -> CheckedLog
             continue;
         }
         match check_file(&path, &before, &mut left) {
-            Ok((mark, checked, unread)) => {
+            Ok((mark, checked, unread, line)) => {
                 found.unchecked += unread;
+                if unread == 0 && !line.is_empty() {
+                    found.unfinished.push(UnfinishedLog { path: path.clone(), from: checked.to, line });
+                }
                 found.take(path, checked);
                 notes.insert(mark, checked);
             }
@@ -111,7 +137,52 @@ impl CheckedLogs {
     fn take(&mut self, path: PathBuf, checked: CheckedFile) {
         self.whole += checked.whole;
         if checked.damaged > 0 {
-            self.damaged.push((path, checked.damaged));
+            let first = checked.first_damaged.and_then(|at| line_number(&path, at).ok());
+            self.damaged.push(DamagedLog { path, lines: checked.damaged, first });
+        }
+    }
+}
+
+/// How long a write may take that is seen halfway. Each line is written at once, so one that stays so is torn.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(300);
+
+/// Those of the files that end within the same line also a moment later: nobody is writing it.
+pub(crate) fn torn(unfinished: Vec<UnfinishedLog>) -> Vec<UnfinishedLog> {
+    if !unfinished.is_empty() {
+        thread::sleep(WRITTEN_WITHIN);
+    }
+    unfinished.into_iter().filter(|log| log.is_as_it_was().unwrap_or(false)).collect()
+}
+
+impl UnfinishedLog {
+    /// How many bytes the last line has.
+    pub(crate) fn length(&self) -> usize {
+        self.line.len()
+    }
+
+    /// Whether the file has been sealed. Nothing is appended to it any more, so nothing cuts the line off.
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.path.extension().is_some_and(|ending| ending != "jsonl")
+    }
+
+    fn is_as_it_was(&self) -> io::Result<bool> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.from))?;
+        let mut line = Vec::new();
+        // One more byte, which is there if the line went on.
+        file.take(self.line.len() as u64 + 1).read_to_end(&mut line)?;
+        Ok(line == self.line)
+    }
+}
+
+/// The number of the line that begins at an offset.
+fn line_number(path: &Path, at: u64) -> io::Result<u64> {
+    let mut before = File::open(path)?.take(at);
+    let (mut number, mut piece) = (1, vec![0; STEP]);
+    loop {
+        match before.read(&mut piece)? {
+            0 => return Ok(number),
+            read => number += piece[..read].iter().filter(|byte| **byte == b'\n').count() as u64,
         }
     }
 }
@@ -119,12 +190,20 @@ impl CheckedLogs {
 /// A file that was checked to its end before, as most sealed segments were: it need not be opened.
 fn checked_whole(path: &Path, about: &Metadata, before: &Notes) -> Option<(String, CheckedFile)> {
     let mark = file_mark::of(path, about)?;
-    let checked = *before.get(&mark).filter(|checked| checked.to == about.len())?;
+    let checked = *before.get(&mark).filter(|checked| checked.to == about.len() && checked.is_complete())?;
     Some((mark, checked))
 }
 
-/// Reads on in a file. Returns its mark, how far it is checked now, and how much is left.
-fn check_file(path: &Path, before: &Notes, left: &mut u64) -> io::Result<(String, CheckedFile, u64)> {
+impl CheckedFile {
+    /// A note of an older version does not say where its damaged lines are.
+    fn is_complete(&self) -> bool {
+        self.damaged == 0 || self.first_damaged.is_some()
+    }
+}
+
+/// Reads on in a file. Returns its mark, how far it is checked now, how much is left, and what was read of a line that
+/// has no end.
+fn check_file(path: &Path, before: &Notes, left: &mut u64) -> io::Result<(String, CheckedFile, u64, Vec<u8>)> {
     let mut file = File::open(path)?;
     let about = file.metadata()?;
     // Without a mark it is read from its beginning each time.
@@ -134,7 +213,7 @@ fn check_file(path: &Path, before: &Notes, left: &mut u64) -> io::Result<(String
         .get(&mark)
         .filter(|_| !mark.starts_with('?'))
         .copied()
-        .filter(|checked| checked.to <= about.len())
+        .filter(|checked| checked.to <= about.len() && checked.is_complete())
         .unwrap_or_default();
     file.seek(SeekFrom::Start(checked.to))?;
     let mut rest = Vec::new();
@@ -148,17 +227,23 @@ fn check_file(path: &Path, before: &Notes, left: &mut u64) -> io::Result<(String
         rest.extend_from_slice(&piece[..read]);
         // An unfinished last line is still being written.
         let Some(end) = rest.iter().rposition(|byte| *byte == b'\n').map(|at| at + 1) else { continue };
-        for line in rest[..end].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            match serde_json::from_slice::<serde::de::IgnoredAny>(line) {
-                Ok(_) => checked.whole += 1,
-                Err(_) => checked.damaged += 1,
+        let mut at = checked.to;
+        for line in rest[..end].split_inclusive(|byte| *byte == b'\n') {
+            match line.strip_suffix(b"\n").unwrap_or(line) {
+                b"" => {}
+                line if serde_json::from_slice::<serde::de::IgnoredAny>(line).is_ok() => checked.whole += 1,
+                _ => {
+                    checked.damaged += 1;
+                    checked.first_damaged.get_or_insert(at);
+                }
             }
+            at += line.len() as u64;
         }
         checked.to += end as u64;
         rest.drain(..end);
     }
     let unread = about.len().saturating_sub(checked.to + rest.len() as u64);
-    Ok((mark, checked, unread))
+    Ok((mark, checked, unread, rest))
 }
 
 #[cfg(test)]
@@ -178,7 +263,7 @@ mod tests {
     /// Whole lines, damaged lines, and unchecked bytes.
     fn found(root: &Path, depth: Depth) -> (u64, u64, u64) {
         let found = check(root, logs(root), depth);
-        (found.whole, found.damaged.iter().map(|(_, lines)| lines).sum(), found.unchecked)
+        (found.whole, found.damaged.iter().map(|log| log.lines).sum(), found.unchecked)
     }
 
     fn append(path: &Path, text: &str) {
@@ -199,6 +284,43 @@ mod tests {
             append(&folder.path().join("inbox.jsonl"), text);
             assert_eq!(found(folder.path(), Depth::All), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn a_damaged_line_is_told_by_its_number_also_the_next_time() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        append(&root.join("inbox.jsonl"), "{}\n\n{}\n{\"broken\": tru\n{}\n[\n");
+        for depth in [Depth::New(1000), Depth::New(1000), Depth::All] {
+            let found = check(root, logs(root), depth);
+            let told = DamagedLog { path: root.join("inbox.jsonl"), lines: 2, first: Some(4) };
+            assert_eq!(found.damaged, [told], "{depth:?}");
+        }
+        // What an older version noted does not say where.
+        let noted = fs::read_to_string(root.join(NOTES)).expect("notes");
+        let older = noted.replace(",\"first_damaged\":7", "");
+        assert_ne!(older, noted);
+        fs::write(root.join(NOTES), older).expect("written");
+        assert_eq!(check(root, logs(root), Depth::New(1000)).damaged[0].first, Some(4));
+    }
+
+    #[test]
+    fn a_line_is_torn_only_if_nobody_is_writing_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path();
+        for name in ["inbox.jsonl", "sent.jsonl", "events.jsonl", "inbox.jsonl.3"] {
+            append(&root.join(name), "{}\n{ bei");
+        }
+        let unfinished = check(root, logs(root), Depth::New(1000)).unfinished;
+        assert_eq!(unfinished.len(), 4);
+        append(&root.join("sent.jsonl"), "ng\":1}\n");
+        fs::remove_file(root.join("events.jsonl")).expect("removed");
+        let mut torn = torn(unfinished);
+        torn.sort_by(|one, other| one.path.cmp(&other.path));
+        let told: Vec<_> = torn.iter().map(|log| (log.path.clone(), log.length(), log.is_sealed())).collect();
+        assert_eq!(told, [(root.join("inbox.jsonl"), 5, false), (root.join("inbox.jsonl.3"), 5, true)]);
+        // What was left for another time is not looked at.
+        assert_eq!(check(root, logs(root), Depth::New(0)).unfinished, []);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use store::Key;
 use crate::config::{Origin, Setting};
 use crate::owner;
 
-use super::checked_logs::{self, CheckedLogs, Depth, is_log};
+use super::checked_logs::{self, CheckedLogs, DamagedLog, Depth, UnfinishedLog, is_log};
 use super::{broken, fine, shown};
 
 /// A slower synced write is noticeable in every message sent.
@@ -128,8 +128,9 @@ pub(crate) fn damage(root: &Path, mending: Mending, depth: Depth) -> Vec<Finding
     })
     .into_iter()
     .for_each(|finding| damaged.push(finding));
-    let CheckedLogs { whole, damaged: bad, unreadable, unchecked } = checked_logs::check(root, logs, depth);
-    damaged.extend(bad.iter().map(|(path, lines)| of_lines(path, *lines)));
+    let CheckedLogs { whole, damaged: bad, unfinished, unreadable, unchecked } = checked_logs::check(root, logs, depth);
+    damaged.extend(bad.iter().map(of_lines));
+    damaged.extend(checked_logs::torn(unfinished).iter().map(of_torn_end));
     damaged.extend(unreadable.iter().map(|(path, why)| {
         broken(format!("{} cannot be read: {why}", path.display()), "mend its permissions, and check the disk")
     }));
@@ -158,8 +159,8 @@ pub(crate) fn check_logs(root: &Path, most: u64) {
             logs.push(path.to_owned());
         }
     });
-    for (path, lines) in checked_logs::check(root, logs, Depth::New(most)).damaged {
-        tracing::warn!(path = %path.display(), lines, "lines of a log are damaged");
+    for DamagedLog { path, lines, first } in checked_logs::check(root, logs, Depth::New(most)).damaged {
+        tracing::warn!(path = %path.display(), lines, first, "lines of a log are damaged");
     }
 }
 
@@ -278,13 +279,34 @@ pub(super) fn place_aside(root: &Path, name: &str) -> io::Result<PathBuf> {
     Ok(free.ok_or(io::ErrorKind::AlreadyExists)?)
 }
 
-fn of_lines(path: &Path, bad: u64) -> Finding {
-    let lines = if bad == 1 { "a line that is".to_owned() } else { format!("{bad} lines that are") };
-    Finding {
-        severity: Severity::Warning,
-        what: format!("{} has {lines} no JSON, and is read without", path.display()),
-        fix: Some("nothing else is lost; check the disk, and look at the file for what it was".to_owned()),
-    }
+/// Damaged lines stay where they are, also with `--fix`: other processes append to the file meanwhile, and positions in
+/// it are kept elsewhere. So they are no more than a warning, which stays.
+fn of_lines(DamagedLog { path, lines, first }: &DamagedLog) -> Finding {
+    let (path, first) = (path.display(), first.map(|first| format!("line {first}")));
+    let what = match (lines, first) {
+        (1, None) => format!("{path} has a line that is no JSON, and is read without it"),
+        (1, Some(first)) => format!("{path} has a line that is no JSON, {first}, and is read without it"),
+        (_, None) => format!("{path} has {lines} lines that are no JSON, and is read without them"),
+        (_, Some(first)) => {
+            format!("{path} has {lines} lines that are no JSON, the first is {first}, and is read without them")
+        }
+    };
+    let fix = "what stood there is lost, and nothing else; lines of logs are passed over where they are, and `--fix` moves none";
+    Finding { severity: Severity::Warning, what, fix: Some(fix.to_owned()) }
+}
+
+/// A file may also have been cut after its last line was stored, so nothing is said of whether its writer knew.
+fn of_torn_end(log: &UnfinishedLog) -> Finding {
+    let (path, length) = (log.path.display(), log.length());
+    let what = format!("{path} ends within a line: its last {length} bytes are torn, and it is read without them");
+    let fix = match log.is_sealed() {
+        true => "what stood in that line is lost, and nothing else; look at the end of the file for what it was",
+        false => {
+            "what stood in that line is lost, and nothing else; the next append cuts these bytes off, so look at the end \
+             of the file first if you want to know what it was"
+        }
+    };
+    Finding { severity: Severity::Warning, what, fix: Some(fix.to_owned()) }
 }
 
 fn unreadable(folder: &Path, error: &io::Error) -> Finding {
@@ -406,6 +428,33 @@ mod tests {
         assert_eq!(worst(&left), Some(Severity::Ok), "{left:?}");
         assert_eq!(fs::read_dir(root.join(SET_ASIDE)).expect("readable").count(), 3, "kept for a look");
         assert!(root.join("plugins/x/grants.json").exists() && root.join("agents/bob/meta.json").exists());
+    }
+
+    #[test]
+    fn a_log_with_a_bad_line_or_a_torn_end_is_named_and_is_not_whole() {
+        let good = "{\"body\":\"hello\"}\n";
+        for (name, text, what, fix) in [
+            (
+                "inbox.jsonl",
+                format!("{good}{{\"broken\": tru\n{good}"),
+                "a line that is no JSON, line 2, ",
+                "`--fix` moves none",
+            ),
+            ("inbox.jsonl", format!("[\n{good}[\n"), "2 lines that are no JSON, the first is line 1, ", "is lost"),
+            ("inbox.jsonl", format!("{good}{}", &good[..6]), "its last 6 bytes are torn", "the next append cuts"),
+            ("inbox.jsonl.2", format!("{good}{}", &good[..6]), "its last 6 bytes are torn", "look at the end"),
+        ] {
+            let folder = tempfile::tempdir().expect("a folder");
+            fs::write(folder.path().join(name), &text).expect("written");
+            for mending in [Mending::Look, Mending::SetAside] {
+                let found = damage(folder.path(), mending, Depth::New(1000));
+                let [finding] = &found[..] else { panic!("{text}: {found:?}") };
+                assert_eq!(finding.severity, Severity::Warning, "{finding:?}");
+                let named = finding.what.contains(what) && finding.what.contains(&format!("{name} "));
+                assert!(named && finding.fix.as_ref().is_some_and(|told| told.contains(fix)), "{finding:?}");
+            }
+            assert_eq!(fs::read_to_string(folder.path().join(name)).expect("text"), text, "it stays as it is");
+        }
     }
 
     #[test]

@@ -33,6 +33,29 @@ fn absent(what: String) -> CommandError {
     CommandError::from(Failure { what, hint, exit: Exit::NotFound, source: None })
 }
 
+/// Whether an agent has a session. One of the command line alone reads its mail itself.
+pub(crate) async fn has_session(open: &Open, agent: &AgentName) -> Result<bool, CommandError> {
+    Ok(open.mesh.agent(agent).await?.is_some_and(|found| found.agent.session.is_some()))
+}
+
+/// The finding about an agent that nothing can wake. It is sent no message.
+pub(crate) fn without_session(agent: &AgentName) -> Finding {
+    broken(
+        format!("{agent} has no session that could be woken, so no test message was sent"),
+        format!("mail to it waits until it reads: `relay-mesh read --agent {agent}`, or fetch_messages"),
+    )
+}
+
+/// What becomes of a test message that nobody has read.
+pub(crate) fn left_unread(id: &str, status: &RecipientStatus) -> Option<String> {
+    let to = &status.to;
+    let told = format!(
+        "the test message stays unread in the inbox of {to} until {to} acknowledges it; `relay-mesh ack {id} --agent {to}` \
+         does so"
+    );
+    (status.history.status() < DeliveryStatus::Read).then_some(told)
+}
+
 /// The test message. It says that it is a test, so that no model acts on it.
 pub(crate) fn message(nonce: &str) -> Draft {
     Draft {
@@ -171,6 +194,20 @@ mod tests {
         let finding = verdict(&status, Duration::from_secs(30));
         assert_eq!((wait(&status), finding.severity), (expected_wait, severity), "{}", finding.what);
         assert!(finding.what.contains(expected), "{}", finding.what);
+    }
+
+    #[test]
+    fn a_test_message_that_nobody_read_is_told_with_the_way_to_take_it_away() {
+        for (events, is_left) in [
+            (vec![], true),
+            (vec![(1, reached(DeliveryStatus::Shown, "hook"))], true),
+            (vec![(1, reached(DeliveryStatus::Read, "fetch"))], false),
+            (vec![(1, reached(DeliveryStatus::Acknowledged, "reply"))], false),
+        ] {
+            let told = left_unread("01JD", &status(&events));
+            assert_eq!(told.is_some(), is_left, "{told:?}");
+            assert!(told.is_none_or(|told| told.contains("`relay-mesh ack 01JD --agent alice`")));
+        }
     }
 
     #[test]
