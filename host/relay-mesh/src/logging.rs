@@ -1,4 +1,5 @@
-//! Logging: warnings by default, as commands print theirs; more by `RELAY_LOG`, with level and target. While something draws the terminal, lines wait until it is given back.
+//! Logging: warnings by default, as commands print theirs; more by `RELAY_LOG`, with level and target. While something
+//! draws the terminal, lines wait until it is given back.
 
 use std::fmt::{self, Debug};
 use std::io::{self, IsTerminal as _, Write};
