@@ -185,7 +185,7 @@ fn windows_that_are_cleared_at_once_keep_their_agents_and_one_that_is_killed_giv
 
         let [alice, bob] = windows;
         alice.kill();
-        assert_eq!(presence_of(&stage, "alice").as_deref(), Some("offline"), "its process is gone");
+        wait_for("alice is gone", || (presence_of(&stage, "alice")? == "offline").then_some(()));
         assert_eq!(presence_of(&stage, "bob").as_deref(), Some("idle"), "the other window's agent is not alice's");
         bob.kill();
         send(&stage, "alice", "What is the answer?");

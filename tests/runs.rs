@@ -242,6 +242,43 @@ fn an_edit_is_made_in_a_worktree_and_applied_once_whole_or_not_at_all() {
     let again = stage.run(&["runs", "apply", id]);
     assert_eq!(again.code, Some(6), "{again:?}");
     assert!(!stage.data.join("runs").join(id).join("worktree").exists(), "all of it is in the folder");
+    assert_eq!(stage.git(&["branch", "--list", "relay/*"]), "", "its branch held nothing more");
+}
+
+#[test]
+fn what_does_not_fit_is_applied_by_the_line_of_the_hint() {
+    let stage = stage();
+    let result = json_of(&stage.run(&["run", "claude", "EDIT", "--reach", "edit", "--json"]));
+    let id = result["run"].as_str().expect("an id");
+    std::fs::write(stage.project.join("README.md"), "mine\n").expect("written");
+    stage.git(&["commit", "-q", "-a", "-m", "Mine"]);
+    let conflict = stage.run(&["runs", "apply", id]);
+    assert!(conflict.stderr.contains(&format!("`relay-mesh runs diff {id} | git apply --3way`")), "{conflict:?}");
+    let patch = stage.relay_ok(&["runs", "diff", id]);
+    let applied = Program::new("git").args(["apply", "--3way"]).within(&stage.project).input(patch).run();
+    let readme = std::fs::read_to_string(stage.project.join("README.md")).expect("there");
+    assert!(
+        readme.contains("<<<<<<<") && readme.contains("mine") && readme.contains("changed"),
+        "{applied:?} {readme}"
+    );
+    assert_eq!(std::fs::read_to_string(stage.project.join("new.txt")).expect("there"), "new\n");
+}
+
+#[test]
+fn a_run_that_changes_more_than_it_has_reserved_says_so() {
+    let stage = stage();
+    let run = |reserve: &[&str]| {
+        let words = ["run", "claude", "EDIT", "--reach", "edit", "--here", "--json"];
+        let result = json_of(&stage.run(&[&words[..], reserve].concat()));
+        stage.git(&["checkout", "-q", "."]);
+        std::fs::remove_file(stage.project.join("new.txt")).expect("it was written");
+        result["notes"].to_string()
+    };
+    let beyond = "beyond what it had reserved, this changed while it worked";
+    let notes = run(&["--reserve", "README.md"]);
+    assert!(notes.contains(&format!("{beyond}: new.txt")), "{notes}");
+    let notes = run(&[]);
+    assert!(!notes.contains(beyond), "all of the folder was reserved: {notes}");
 }
 
 #[test]

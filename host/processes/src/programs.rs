@@ -31,12 +31,18 @@ pub fn caller() -> Option<ProcessId> {
     let mut pid = std::os::unix::process::parent_id();
     for _ in 0..MOST_SHELLS {
         let listed = system::listed(pid)?;
-        if !SHELLS.contains(&listed.name.as_str()) {
+        if !is_shell(pid, &listed.name) {
             return table::named(pid, &listed);
         }
         pid = listed.parent;
     }
     None
+}
+
+/// A script has its own name, and runs the file of its shell.
+fn is_shell(pid: u32, name: &str) -> bool {
+    let runs = || system::program(pid).and_then(|file| Some(file.file_name()?.to_str()?.to_owned()));
+    SHELLS.contains(&name) || runs().is_some_and(|file| SHELLS.contains(&file.as_str()))
 }
 
 /// The names of the files that a process has open. Empty where the system does not tell.
@@ -130,6 +136,23 @@ mod tests {
     fn the_caller_is_found_behind_shells() {
         let caller = caller().expect("a test is run by something");
         assert_eq!(table::find(caller.pid), Some(caller));
+    }
+
+    #[test]
+    fn a_script_of_a_shell_is_a_shell() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let script = folder.path().join("relay-test-script");
+        std::fs::write(&script, "#!/bin/sh\nread line\n").expect("written");
+        std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("ours");
+        let mut child = Command::new(&script).stdin(Stdio::piped()).spawn().expect("it runs");
+        while !system::command_line(child.id()).starts_with(b"/bin/sh") {
+            std::thread::yield_now();
+        }
+        let listed = system::listed(child.id()).expect("it runs");
+        let found = is_shell(child.id(), &listed.name);
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        assert_eq!((listed.name.as_str(), found), ("relay-test-scri", true));
+        assert!(!is_shell(std::process::id(), "a test"));
     }
 
     #[test]

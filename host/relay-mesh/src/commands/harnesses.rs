@@ -1,11 +1,14 @@
 //! `relay-mesh harnesses`: list the known harnesses, whether each is set up here, and its health.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::{StreamExt as _, stream};
 use mesh::ports::harness::{Harness, HarnessError, Harnesses as _, Scope, Severity};
 use serde::Serialize;
 
 use crate::command::CommandSpec;
+use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
@@ -37,8 +40,8 @@ impl CommandSpec for Args {
         let installation = Installation::of(context)?;
         let host = ServerUrl::of_listener(context.settings.listen.value);
         let mut listing = Listing { harnesses: Vec::new() };
-        for name in open.adapters.names() {
-            let found = match open.adapters.get(&name).await {
+        for (name, loaded) in loaded(context, &open).await {
+            let found = match loaded {
                 Ok(Some(harness)) => look(&harness, &installation, &host).await,
                 Ok(None) => continue,
                 Err(error) => Err(error),
@@ -56,6 +59,28 @@ impl CommandSpec for Args {
         Ok(Exit::Success)
     }
 }
+
+type Loaded = Result<Option<Arc<dyn Harness>>, HarnessError>;
+
+/// All adapters, as many at once as there are processors: each is compiled before its first use.
+async fn loaded(context: &Context, open: &Open) -> Vec<(String, Loaded)> {
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+    let loads = stream::iter(open.adapters.names()).map(|name| async {
+        let loaded = open.adapters.get(&name).await;
+        (name, loaded)
+    });
+    let all = loads.buffered(at_once).collect();
+    tokio::pin!(all);
+    tokio::select! {
+        loaded = &mut all => return loaded,
+        () = tokio::time::sleep(SILENCE) => {}
+    }
+    context.printer.say("the adapters are compiled, which takes some seconds the first time");
+    all.await
+}
+
+/// After how long it is told why nothing is shown yet.
+const SILENCE: Duration = Duration::from_millis(700);
 
 async fn look(
     harness: &Arc<dyn Harness>,

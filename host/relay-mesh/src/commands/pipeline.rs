@@ -20,6 +20,7 @@ use crate::pipelines::{PipelineFolder, Pipelines};
 use crate::runs::begin::time_or_usual;
 use crate::runs::permission::{self, Evidence};
 use crate::runs::{Runs, begin, changes, settle};
+use crate::shapes::counted;
 use crate::shapes::reviews::PipelineShape;
 use crate::signals::Stop;
 use crate::whole_numbers::one_to;
@@ -218,9 +219,14 @@ fn told(context: &Context, result: Value) -> Result<Exit, CommandError> {
 fn show(id: &str, context: &Context) -> Result<Exit, CommandError> {
     let (folder, record) = Pipelines::of(&context.settings.dir.value).find(id)?;
     if record.ended.is_none() {
+        let is_worked_on = folder.is_worked_on(&record, context.open()?.machine.as_ref());
+        let (id, does) = (record.id, if is_worked_on { "has not ended" } else { "was interrupted" });
         return Err(crate::errors::Failure {
-            what: format!("pipeline {} has not ended", record.id),
-            hint: Some("if nothing works on it any more, `relay-mesh pipeline resume ID` goes on".to_owned()),
+            what: format!("pipeline {id} {does}, after {}", counted(record.steps.len(), "step")),
+            hint: Some(match is_worked_on {
+                true => format!("wait for it, or `relay-mesh runs stop {id}`"),
+                false => format!("`relay-mesh pipeline resume {id}` goes on with it"),
+            }),
             exit: Exit::Held,
             source: None,
         }

@@ -158,7 +158,12 @@ impl CommandSpec for Args {
         }
         if detach {
             let record = begin::leave(context, &open, begun).await?;
-            context.printer.show(&RunLine::of(&record, mesh::runs::RunStage::Running))?;
+            let line = RunLine::of(&record, mesh::runs::RunStage::Running);
+            if jsonl {
+                context.printer.line(&line)?
+            } else {
+                context.printer.show(&line)?
+            }
             context.printer.say(&format!("`relay-mesh runs follow {}` shows how it goes", record.id));
             return Ok(Exit::Success);
         }

@@ -49,7 +49,8 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
     };
     if record.ended.is_none() {
         let what = format!("pipeline {} has not ended", record.id);
-        return Err(refused(what, "`relay-mesh pipeline resume ID` goes on with it", Exit::Held));
+        let hint = format!("`relay-mesh pipeline resume {}` goes on with it", record.id);
+        return Err(refused(what, &hint, Exit::Held));
     }
     if record.applied.is_some() {
         let what = format!("pipeline {} was applied", record.id);

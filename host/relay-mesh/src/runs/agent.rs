@@ -8,7 +8,7 @@ use mesh::messages::{Draft, LONGEST_BODY, Message, Priority, shortened};
 use mesh::ports::machine::{Machine as _, Process};
 use mesh::ports::runner::Start;
 use mesh::reservations::{LONGEST_TTL, Mode, Ttl};
-use mesh::runs::{RunRecord, RunReport, agent_label};
+use mesh::runs::{RunChanges, RunRecord, RunReport, agent_label};
 use mesh::sessions::{Principal, SessionRef};
 use mesh::{Fetch, Others, Own, Release, Reserve, Reserved};
 
@@ -82,6 +82,22 @@ pub(super) async fn reserve(open: &Open, principal: &Principal, record: &RunReco
             .into())
         }
     }
+}
+
+/// A note of the files that a run changed beyond what it had reserved, if it did. Nothing keeps its harness from that.
+pub(super) fn beyond_reserved(open: &Open, record: &RunRecord, changes: &RunChanges) -> Option<String> {
+    const NAMED: usize = 5;
+    if record.reserve.is_empty() {
+        return None;
+    }
+    let (_, patterns) = patterns::meant(&open.mesh, &record.task.folder, &record.reserve).ok()?;
+    let is_beyond = |path: &&String| !patterns.iter().any(|pattern| pattern.matches(path));
+    let beyond: Vec<&str> =
+        changes.written.iter().chain(&changes.deleted).filter(is_beyond).map(String::as_str).collect();
+    let more = beyond.len().saturating_sub(NAMED);
+    let named = beyond.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let and = if more > 0 { format!(", and {more} more") } else { String::new() };
+    (!beyond.is_empty()).then(|| format!("beyond what it had reserved, this changed while it worked: {named}{and}"))
 }
 
 /// Gives back what a run has reserved. What cannot be given back now lapses by itself.

@@ -124,7 +124,9 @@ impl ReviewLine {
 
     /// Its row in `relay-mesh runs list`.
     pub(crate) fn row(&self) -> ListRow {
-        let found = self.findings.map_or_else(String::new, |count| format!(": {}", counted(count, "finding")));
+        // What a reviewer that failed has not found is not known.
+        let found = self.findings.filter(|count| *count > 0 || self.ok == Some(true));
+        let found = found.map_or_else(String::new, |count| format!(": {}", counted(count, "finding")));
         ListRow {
             id: self.review.clone(),
             who: self.reviewers.join(", "),
