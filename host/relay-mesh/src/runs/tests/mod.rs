@@ -304,7 +304,7 @@ async fn what_cannot_be_kept_is_refused_and_nothing_is_left() {
     check(&stage, nobody, Exit::NotFound, "nobody-at-all").await;
     let stage = stage.with_repository();
     std::fs::write(stage.project().join("old"), "changed\n").expect("written");
-    check(&stage, edit(&stage), Exit::Held, "1 changed files").await;
+    check(&stage, edit(&stage), Exit::Held, "1 changed file,").await;
     let fork = RunRequest { start: Some(Start::Fork("s".to_owned())), ..stage.request() };
     let error = stage.run(fork).await.expect_err("it is refused");
     assert!(mesh::reasons(&error).contains("cannot copy a session"));
