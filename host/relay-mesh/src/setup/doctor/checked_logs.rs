@@ -290,7 +290,7 @@ mod tests {
     fn a_damaged_line_is_told_by_its_number_also_the_next_time() {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path();
-        append(&root.join("inbox.jsonl"), "{}\n\n{}\n{\"broken\": tru\n{}\n[\n");
+        append(&root.join("inbox.jsonl"), "{}\n\n{}\n{\"broken\": fal\n{}\n[\n");
         for depth in [Depth::New(1000), Depth::New(1000), Depth::All] {
             let found = check(root, logs(root), depth);
             let told = DamagedLog { path: root.join("inbox.jsonl"), lines: 2, first: Some(4) };

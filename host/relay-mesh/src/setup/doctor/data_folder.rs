@@ -436,7 +436,7 @@ mod tests {
         for (name, text, what, fix) in [
             (
                 "inbox.jsonl",
-                format!("{good}{{\"broken\": tru\n{good}"),
+                format!("{good}{{\"broken\": nul\n{good}"),
                 "a line that is no JSON, line 2, ",
                 "`--fix` moves none",
             ),
