@@ -46,6 +46,7 @@ pub(crate) async fn measure(scene: &Spawning, turns: usize, report: &Report) -> 
         let began = Instant::now();
         called(&mut lead, "codex-reply", json!({"threadId": thread, "prompt": format!("call {number}")}))?;
         calls.push(began.elapsed());
+        client.completed(&thread).await?;
     }
     let (bare, same, calls) = (median(bare), median(same), median(calls));
     report.note("the turn by a bare client, in a thread of its own", bare);
