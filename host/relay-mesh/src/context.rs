@@ -105,11 +105,7 @@ impl Context {
         what: &str,
         agent: Option<&AgentName>,
     ) -> Result<(), CommandError> {
-        let unknown = match agent {
-            Some(agent) if !agent.is_shell() && open.mesh.agent(agent).await?.is_none() => Some(agent),
-            Some(_) | None => None,
-        };
-        self.printer.say(&match unknown {
+        self.printer.say(&match unknown(open, agent).await? {
             Some(agent) => {
                 format!("{what}, and {}: `relay-mesh agents` shows who has", mesh::names::no_such_agent(agent))
             }
@@ -119,10 +115,8 @@ impl Context {
     }
 
     /// The error for an empty listing that was narrowed to an agent which does not exist.
-    pub(crate) async fn nobody_found(&self, open: &Open, agent: Option<&AgentName>) -> Result<(), CommandError> {
-        if let Some(agent) = agent.filter(|agent| !agent.is_shell())
-            && open.mesh.agent(agent).await?.is_none()
-        {
+    pub(crate) async fn refuse_unknown(&self, open: &Open, agent: Option<&AgentName>) -> Result<(), CommandError> {
+        if let Some(agent) = unknown(open, agent).await? {
             open.mesh.resolve(agent.as_str(), None).await?;
         }
         Ok(())
@@ -143,5 +137,13 @@ impl Context {
     pub(crate) async fn principal(&self, open: &Open, named: Option<AgentName>) -> Result<Principal, IdentifyError> {
         let claimed = named.or_else(|| self.settings.agent.value.clone());
         open.mesh.identify(&self.call(claimed)).await
+    }
+}
+
+/// The agent to which a listing was narrowed, if it does not exist.
+async fn unknown<'a>(open: &Open, agent: Option<&'a AgentName>) -> Result<Option<&'a AgentName>, CommandError> {
+    match agent {
+        Some(agent) if !agent.is_shell() && open.mesh.agent(agent).await?.is_none() => Ok(Some(agent)),
+        Some(_) | None => Ok(None),
     }
 }

@@ -8,6 +8,7 @@ use mesh::ports::driver::UserAnswer;
 use mesh::ports::machine::Machine as _;
 
 use crate::command::CommandSpec;
+use crate::commands::asks::how_to_answer;
 use crate::commands::waiting::{Patience, Waited};
 use crate::compose::Open;
 use crate::context::Context;
@@ -62,7 +63,7 @@ impl CommandSpec for Args {
         let ask = open.mesh.ask(new).await?;
         let Some(stop) = &mut stop else {
             context.printer.show(&AskShape::of(&ask, open.machine.now()))?;
-            context.printer.say(&format!("`relay-mesh asks answer {} …` answers it", ask.id));
+            context.printer.say(&how_to_answer(&ask));
             return Ok(Exit::Success);
         };
         context.printer.say(&format!("waits for the user: `relay-mesh asks answer {} …`", ask.id));

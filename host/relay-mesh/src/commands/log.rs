@@ -90,7 +90,7 @@ impl CommandSpec for Args {
                         [] => "nothing of that kind has happened".to_owned(),
                         kinds => format!("nothing of that kind has happened: {}", kinds.join(", ")),
                     };
-                    context.nobody_found(&open, self.agent.as_ref()).await?;
+                    context.refuse_unknown(&open, self.agent.as_ref()).await?;
                     context.printer.say(&what);
                 }
                 return Ok(Exit::Success);

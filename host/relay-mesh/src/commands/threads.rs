@@ -63,7 +63,7 @@ impl CommandSpec for Args {
         }
         context.warn_of_damage(found.damaged);
         if found.threads.is_empty() {
-            context.nobody_found(&open, self.with.as_ref()).await?;
+            context.refuse_unknown(&open, self.with.as_ref()).await?;
             context.printer.say("no conversation");
         }
         Ok(Exit::Success)

@@ -66,7 +66,8 @@ pub(crate) async fn start(dir: &Path, arguments: &[String], machine: &dyn Machin
     let log = log_path(dir);
     rotate_log(dir).map_err(ServerError::Spawn)?;
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(ServerError::Spawn)?;
-    let (mut child, told) = spawn_listened_to(arguments, file).map_err(ServerError::Spawn)?;
+    let (told, teller) = io::pipe().map_err(ServerError::Spawn)?;
+    let mut child = spawn_with(arguments, teller.into(), file).map_err(ServerError::Spawn)?;
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().map_err(ServerError::Spawn)? {
@@ -136,16 +137,6 @@ fn heard(mut told: PipeReader) -> Option<ToldError> {
     serde_json::from_slice(&text[..length]).ok()
 }
 
-/// Starts a server that tells by a pipe why it ends.
-#[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
-fn spawn_listened_to(arguments: &[String], log: File) -> io::Result<(Child, PipeReader)> {
-    let (told, teller) = io::pipe()?;
-    let errors = log.try_clone()?;
-    let mut command = Command::new(processes::this_program()?);
-    let child = command.args(arguments).stdin(teller).stdout(log).stderr(errors).spawn()?;
-    Ok((child, told))
-}
-
 /// Stops a server, and returns once its process is gone.
 pub(crate) async fn stop(record: &ServerRecord, machine: &dyn Machine) -> Result<(), ServerError> {
     end(record.process, STOP_PATIENCE, machine).await
@@ -176,10 +167,14 @@ pub(crate) async fn end(process: Process, timeout: Duration, machine: &dyn Machi
     Ok(())
 }
 
-#[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
 pub(super) fn spawn(arguments: &[String], log: File) -> io::Result<Child> {
+    spawn_with(arguments, Stdio::null(), log)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
+fn spawn_with(arguments: &[String], input: Stdio, log: File) -> io::Result<Child> {
     let errors = log.try_clone()?;
-    Command::new(processes::this_program()?).args(arguments).stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
+    Command::new(processes::this_program()?).args(arguments).stdin(input).stdout(log).stderr(errors).spawn()
 }
 
 /// Starts a detached relay-mesh process in its own process group.

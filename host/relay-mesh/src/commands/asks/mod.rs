@@ -100,6 +100,7 @@ async fn show(id: &str, context: &Context) -> Result<Exit, CommandError> {
     Ok(Exit::Success)
 }
 
-fn how_to_answer(ask: &Ask) -> String {
+/// What a user types to answer a question.
+pub(in crate::commands) fn how_to_answer(ask: &Ask) -> String {
     format!("`relay-mesh asks answer {} …` answers it", ask.id)
 }
