@@ -172,6 +172,27 @@ fn an_agent_keeps_its_name_and_its_mail_after_compact() {
     });
 }
 
+/// A session that was just cleared does not watch its wake file yet.
+#[test]
+fn mail_that_comes_just_after_clear_wakes_the_session() {
+    isolated(|| {
+        let stage = installed();
+        let model = Model::start(joining("alice"));
+        let terminal = ClaudeCode::new(&stage, &model).open();
+        terminal.type_line("Join the mesh as alice.");
+        says(&terminal, "I am alice.");
+        for milliseconds in [0, 50, 100, 200, 300, 500] {
+            terminal.type_line("/clear");
+            std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+            let text = format!("{milliseconds} ms after it was cleared.");
+            let id = send(&stage, &text);
+            model.wait_for_news(&text);
+            DeliveryHistory::up_to(&stage, &id, "shown");
+            terminal.wait_until_gone("esc to interrupt");
+        }
+    });
+}
+
 #[test]
 fn a_wake_is_no_person_and_a_person_frees_what_was_held() {
     isolated(|| {
@@ -205,6 +226,34 @@ fn a_wake_is_no_person_and_a_person_frees_what_was_held() {
         terminal.type_line("Has anything come?");
         model.wait_for_news("Greeting 3");
         says(&terminal, "Enough of that.");
+        assert!(terminal.screen().contains("relay-mesh: mail from bob was held: "), "{}", terminal.screen());
+    });
+}
+
+#[test]
+fn the_screen_says_why_two_agents_have_stopped_answering_each_other() {
+    isolated(|| {
+        let stage = installed();
+        stage.configure("[loops]\nhops = 1\n");
+        let answer = |to: &'static str, body: &'static str| move |news: &str| json!({"to": to, "body": body, "reply_to": id_in(news)});
+        let of_bob = Model::start(joining("bob").call_with("First", SEND, answer("alice", "Second")));
+        let of_alice =
+            Model::start(joining("alice").call("Ask bob", SEND, json!({"to": "bob", "body": "First"})).call_with(
+                "Second",
+                SEND,
+                answer("bob", "Third"),
+            ));
+        let [bob, alice] = [&of_bob, &of_alice].map(|model| ClaudeCode::new(&stage, model).open());
+        for (terminal, name) in [(&bob, "bob"), (&alice, "alice")] {
+            terminal.type_line(&format!("Join the mesh as {name}."));
+            says(terminal, &format!("I am {name}."));
+        }
+        alice.type_line("Ask bob.");
+        of_bob.wait_for_news("First");
+        of_alice.wait_for_news("Second");
+        alice.wait_for("relay-mesh: mail to bob waits: 2 messages since the user's last prompt, and the limit is 1.");
+        alice.wait_for("relay-mesh asks");
+        assert_eq!(of_bob.times_told("Third"), 0, "{}", bob.screen());
     });
 }
 

@@ -61,6 +61,11 @@ pub enum AskError {
 }
 
 pub(crate) async fn ask(core: &Core, new: NewAsk) -> Result<Ask, AskError> {
+    ask_unless_asked(core, new).await.map(|(ask, _)| ask)
+}
+
+/// Puts a question to the user, unless an open one stands for it. Returns whether it is asked anew.
+pub(crate) async fn ask_unless_asked(core: &Core, new: NewAsk) -> Result<(Ask, bool), AskError> {
     check(&new)?;
     let now = core.machine.now();
     let patience = new.patience.unwrap_or(core.limits.ask_patience);
@@ -85,13 +90,14 @@ pub(crate) async fn ask(core: &Core, new: NewAsk) -> Result<Ask, AskError> {
         Some(_) | None => (Next::Put(ask.clone()), ask.clone()),
     })
     .await?;
-    if kept.id == ask.id {
+    let is_new = kept.id == ask.id;
+    if is_new {
         core.event_log.note("asked", serde_json::json!({ "id": ask.id, "agent": ask.by.agent })).await;
         turns::note_need(core, &ask.by, ask.what.text()).await;
         let asker = ask.by.agent.as_ref().map_or_else(|| "relay-mesh".to_owned(), ToString::to_string);
         core.desktop.notice(&format!("{asker} asks you"), "see `relay-mesh asks`").await;
     }
-    Ok(kept)
+    Ok((kept, is_new))
 }
 
 /// Somebody else waits for an open question that is asked again: the process that asked before may have ended.

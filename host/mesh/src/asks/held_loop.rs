@@ -6,6 +6,7 @@ use crate::asks::ask;
 use crate::asks::list;
 use crate::asks::record::{Ask, AskKind, AskedBy, HeldLoop, LONGEST_PATIENCE, NewAsk, SHORTEST_PATIENCE};
 use crate::core::Core;
+use crate::delivery::notice;
 use crate::delivery::wake_file::Ring;
 use crate::messages::Hold;
 use crate::names::AgentName;
@@ -25,8 +26,8 @@ fn same_as(to: &AgentName) -> String {
     format!("loop:{to}")
 }
 
-/// Asks once for each chain of messages, and one question at a time for each agent. Only logs an error: the message is
-/// stored and held in any case.
+/// Asks once for each chain of messages, and one question at a time for each agent, and has the sessions of both agents
+/// show why they have stopped. Only logs an error: the message is stored and held in any case.
 pub(crate) async fn ask(core: &Core, ring: &Ring, to: &AgentName, hold: &Hold) {
     let what = AskKind::HeldLoop(HeldLoop {
         to: to.clone(),
@@ -40,7 +41,14 @@ pub(crate) async fn ask(core: &Core, ring: &Ring, to: &AgentName, hold: &Hold) {
     let patience = frees_itself.map(|until| until.clamp(SHORTEST_PATIENCE, LONGEST_PATIENCE));
     let patience = patience.filter(|until| *until < core.limits.ask_patience);
     let new = NewAsk { same_as: Some(same_as(to)), patience, ..NewAsk::new(AskedBy::default(), what) };
-    if let Err(error) = ask::ask(core, new).await {
-        tracing::warn!(%to, %error, "the user is not asked about messages that the loop guard holds");
+    match ask::ask_unless_asked(core, new).await {
+        Ok((_, true)) => {
+            let (from, reason) = (&ring.from, &hold.reason);
+            let to_sender = format!("relay-mesh: mail to {to} waits: {reason}. To let them go on: relay-mesh asks");
+            notice::keep(core, from, &to_sender).await;
+            notice::keep(core, to, &format!("relay-mesh: mail from {from} was held: {reason}")).await;
+        }
+        Ok((_, false)) => {}
+        Err(error) => tracing::warn!(%to, %error, "the user is not asked about messages that the loop guard holds"),
     }
 }

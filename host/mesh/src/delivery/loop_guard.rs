@@ -57,7 +57,8 @@ pub(crate) fn why_held(limits: &LoopLimits, hops: u32, wakes: Wakes) -> Option<H
     let minutes = limits.window / 60_000;
     let Wakes { by_sender, all } = wakes;
     if hops > limits.hops {
-        let reason = format!("{hops} messages since the user's last prompt, and the limit is {}", limits.hops);
+        let messages = if hops == 1 { "message" } else { "messages" };
+        let reason = format!("{hops} {messages} since the user's last prompt, and the limit is {}", limits.hops);
         Some(Hold { reason, until: None })
     } else if by_sender.times >= limits.pair {
         let reason = format!("this sender woke this agent {} times within {minutes} min", by_sender.times);

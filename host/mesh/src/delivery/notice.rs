@@ -1,11 +1,14 @@
-//! What a harness's user is told about mail that a hook shows to the model: who wrote, and about what.
+//! What a harness's user is told about mail that a hook shows to the model, who wrote and about what, and about mail
+//! that the loop guard holds.
 
-use store::Durability;
+use store::{Durability, StoreError};
 
+use crate::agents::list;
 use crate::core::Core;
 use crate::messages::Message;
+use crate::names::AgentName;
 use crate::ports::harness::{Harness, Reply};
-use crate::sessions::{SessionRecord, SessionRef};
+use crate::sessions::{SessionRecord, SessionRef, record};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -56,6 +59,26 @@ pub(crate) async fn tell(
     if !answer.is_some_and(|reply| adapter.put_notice(hook, reply, &notice)) {
         // Ahead of what a route has given meanwhile.
         add(core, session, |later| joined(Some(&notice), later)).await;
+    }
+}
+
+/// Keeps a line for the user of an agent's session here. They see it with the next hook of a turn.
+pub(crate) async fn keep(core: &Core, agent: &AgentName, line: &str) {
+    let kept = async {
+        let Some(session) = list::load_agent(core, agent).await?.and_then(|agent| agent.session) else {
+            return Ok(());
+        };
+        let Some(SessionRecord { session, .. }) = record::current_record(core, &session).await? else { return Ok(()) };
+        // Where no adapter is, or it fails, no hook will ask for the line.
+        if let Ok(Some(adapter)) = core.harnesses.get(&session.harness).await
+            && adapter.shows_notices()
+        {
+            add(core, &session, |earlier| joined(earlier, Some(line))).await;
+        }
+        Ok::<(), StoreError>(())
+    };
+    if let Err(error) = kept.await {
+        tracing::warn!(%agent, %error, "the user is not told in the session");
     }
 }
 

@@ -70,6 +70,32 @@ async fn a_chain_without_a_person_ends_at_the_hop_limit_and_a_person_frees_it() 
     assert!(!held(&alice, "bob").await, "where a person spoke another one begins");
 }
 
+/// What the users are told in their sessions, since this was last asked.
+fn told(world: &World) -> Vec<String> {
+    let told = std::mem::take(&mut *world.harnesses.0.told.lock().expect("unpoisoned"));
+    told.iter().flat_map(|text| text.lines()).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn the_screens_of_both_say_once_why_a_loop_has_stopped() {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 0, ..LoopLimits::default() }).await;
+    *world.harnesses.0.shows.lock().expect("unpoisoned") = Some(true);
+    world.send(&alice, "bob", draft("a question")).await.expect("sent");
+    world.hook("s2", "tool").await;
+    told(&world);
+    for _ in 0..2 {
+        let answer = world.send(&bob, "alice", draft("an answer")).await.expect("sent");
+        assert!(answer.recipients[0].held.is_some());
+        world.hook("s2", "tool").await;
+    }
+    let why = "1 message since the user's last prompt, and the limit is 0";
+    let to_sender = format!("relay-mesh: mail to alice waits: {why}. To let them go on: relay-mesh asks");
+    assert_eq!(told(&world), [to_sender], "once, however much is held");
+    world.hook("s1", "prompt").await;
+    let to_recipient = format!("relay-mesh: mail from bob was held: {why}");
+    assert_eq!(told(&world)[0], to_recipient);
+}
+
 /// The open questions about held messages: whom they do not wake.
 async fn asked(world: &World) -> Vec<String> {
     let asks = world.mesh.asks().await.expect("readable");
