@@ -1,4 +1,4 @@
-//! The same kills as in kills.rs, of Claude Code, Codex and Gemini CLI, on a mesh that is kept on a NATS server: each
+//! The same kills as in kills.rs, of every client, on a mesh that is kept on a NATS server: each
 //! message comes again here too, and the table of evidence has no row of its own for it.
 
 #[path = "kills/asked.rs"]
@@ -9,6 +9,8 @@ mod claude_code;
 mod codex;
 #[path = "kills/gemini.rs"]
 mod gemini;
+#[path = "kills/opencode.rs"]
+mod opencode;
 
 use std::sync::{Arc, Mutex};
 

@@ -1,5 +1,5 @@
-//! Codex, killed after each of its hooks that carries mail, after a turn that its app server was given, and after the
-//! queue was given a notification.
+//! Codex, killed after each of its hooks that carries mail, after a turn that its app server was given, after
+//! urgent mail broke into one, and after the queue was given a notification.
 
 use std::sync::Arc;
 
@@ -145,6 +145,31 @@ fn killed_after_its_app_server_was_given_a_turn() {
         terminal.kill();
         let client = ("codex", Client::Codex.version(&stage));
         let point = ("app-server", "idle, its request was not read");
+        let killed = Killed::in_history(&stage, &model, client, point, (&id, TEXT));
+        model.ears.open();
+        comes_again(&stage, &model, &codex, &session, killed);
+    });
+}
+
+#[test]
+fn killed_after_urgent_mail_broke_into_a_turn() {
+    isolated(|| {
+        let stage = stage();
+        Client::Codex.install(&stage);
+        let model = Model::start(Codex::joining("alice").talk("Think about it", "I am thinking"));
+        let codex = Codex::new(&stage, &model);
+        let (terminal, session) = joined(&stage, &codex);
+        terminal.type_line("Think about it.");
+        terminal.wait_for("I am thinking");
+        model.ears.close();
+        let id = send_with(&stage, "alice", TEXT, &["--priority", "urgent"]);
+        model.ears.wait_for_unheard();
+        let history = DeliveryHistory::up_to(&stage, &id, "shown");
+        assert_eq!(history.route("shown").as_deref(), Some("steer"));
+        codex.crash_app_server();
+        terminal.kill();
+        let client = ("codex", Client::Codex.version(&stage));
+        let point = ("steer", "in a turn, its request was not read");
         let killed = Killed::in_history(&stage, &model, client, point, (&id, TEXT));
         model.ears.open();
         comes_again(&stage, &model, &codex, &session, killed);

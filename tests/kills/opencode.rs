@@ -1,5 +1,5 @@
 //! OpenCode, killed while its model has not yet read the request that holds a message: beside a prompt, with a tool's
-//! result, as a prompt of its connector, and as one that came over HTTP.
+//! result, as a prompt of its connector, idle or between two steps of a turn, and as one that came over HTTP.
 
 use std::sync::Arc;
 
@@ -90,6 +90,32 @@ fn killed_with_a_message_as_its_connectors_prompt() {
         DeliveryHistory::up_to(&stage, &id, "accepted");
         terminal.kill();
         let killed = killed(&stage, &model, "listen", "idle, its request was not read", &id).kept();
+        comes_again(&stage, &model, &client, &session, killed);
+    });
+}
+
+#[test]
+fn killed_with_urgent_mail_between_two_steps() {
+    isolated(|| {
+        let stage = installed();
+        let read = json!({"filePath": stage.project.join("README.md")});
+        let (mail, ears) = (Arc::clone(&stage), Arc::<Ears>::default());
+        let closed = Arc::clone(&ears);
+        let script = joining().answer_with("Read the readme", move |_| {
+            let id = send_with(&mail, "alice", TEXT, &["--priority", "urgent"]);
+            // OpenCode has taken it before the tool runs.
+            DeliveryHistory::up_to(&mail, &id, "accepted");
+            closed.close();
+            ModelAnswer::Call { tool: "read".to_owned(), input: read.clone() }
+        });
+        let model = Model::with_ears(script, ears);
+        let client = OpenCode::new(&stage, &model);
+        let (terminal, session) = joined(&stage, &client);
+        terminal.type_line("Read the readme.");
+        model.ears.wait_for_unheard();
+        terminal.kill();
+        let point = "in a turn, its request with urgent mail was not read";
+        let killed = killed(&stage, &model, "listen", point, &only(&stage)).kept();
         comes_again(&stage, &model, &client, &session, killed);
     });
 }

@@ -27,7 +27,11 @@ pub(crate) enum Event {
     PreToolUse {
         edits: Vec<String>,
     },
-    PreModelRequest,
+    /// `compacts` if it is no request of a turn: one that only compacts the thread is followed by no hook that says
+    /// that it has ended.
+    PreModelRequest {
+        compacts: bool,
+    },
     PermissionRequest,
     /// `registers` if this was our own registration and it succeeded.
     PostToolUse {
@@ -91,7 +95,10 @@ fn event(name: &str, fields: &Fields, cwd: &str) -> Result<Event, Error> {
             let edits = patch.filter(|_| tool == "apply_patch").map(files_in_patch).unwrap_or_default();
             Event::PreToolUse { edits: edits.iter().map(|path| absolute(path, cwd)).collect() }
         }
-        "PreModelRequest" => Event::PreModelRequest,
+        "PreModelRequest" => {
+            let kind = fields.optional("kind");
+            Event::PreModelRequest { compacts: kind.is_some_and(|kind| kind.ends_with("compaction")) }
+        }
         "PermissionRequest" => Event::PermissionRequest,
         "PostToolUse" => {
             let failed = fields.value().pointer("/tool_response/isError").and_then(|flag| flag.as_bool());

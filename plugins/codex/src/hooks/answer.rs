@@ -20,7 +20,7 @@ pub(super) fn answer(payload: &Payload, found: Findings) -> Result<Reply, Error>
                 hook_output::block(&mail)
             }
         },
-        Event::PreModelRequest
+        Event::PreModelRequest { .. }
         | Event::PermissionRequest
         | Event::SubagentStart
         | Event::SubagentStop

@@ -54,7 +54,8 @@ pub(super) fn read(payload: &Payload) -> Result<Reading, Error> {
             reading
         }
         // A turn that mail began has no prompt, so this is the first that is heard of it.
-        Event::PreModelRequest => spoken(vec![does(Activity::Busy)]),
+        Event::PreModelRequest { compacts: false } => spoken(vec![does(Activity::Busy)]),
+        Event::PreModelRequest { compacts: true } => spoken(Vec::new()),
         Event::PreToolUse { edits } => Reading { edits: edits.clone(), ..spoken(vec![does(Activity::Busy)]) },
         Event::PermissionRequest => spoken(vec![does(Activity::NeedsInput)]),
         Event::PostToolUse { registers } => {

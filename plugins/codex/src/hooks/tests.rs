@@ -25,7 +25,8 @@ const EVENTS: &[&str] = &[
 ];
 
 fn fixture(name: &str) -> Value {
-    let recorded = testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("0.169.0-{name}"));
+    let version = if name.starts_with("PreModelRequest") { "0.171.0" } else { "0.169.0" };
+    let recorded = testing::recorded(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures"), &format!("{version}-{name}"));
     serde_json::from_str(&recorded.payload).expect("a fixture is JSON")
 }
 
@@ -96,6 +97,8 @@ fn every_recorded_payload_means_something() {
     reads("Interrupt", "S; S Idle; user stopped S");
     reads("SessionEnd", "nobody; S ended");
     assert_eq!(told(&call("PreModelRequest", &fixture("PreToolUse-apply_patch"))), "S; S Busy");
+    reads("PreModelRequest-sampling", "S; S Busy");
+    reads("PreModelRequest-compaction", "S");
     assert_eq!(told(&call("PermissionRequest", &fixture("PreToolUse-apply_patch"))), "S; S NeedsInput");
 }
 
