@@ -2,12 +2,31 @@
 //! that its user has left: it is not here, though its harness would go on with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use test_support::{
-    AppServer, Client, Codex, DeliveryHistory, Model, OpenCode, Script, Stage, Terminal, isolated, presence_of, send,
-    session_of, wait_for, wait_or_show,
+    AppServer, ClaudeCode, Client, Codex, DeliveryHistory, Model, OpenCode, Script, Stage, Terminal, isolated,
+    presence_of, send, session_of, wait_for, wait_or_show,
 };
+
+#[test]
+fn claude_code_that_is_opened_again_is_woken_before_its_user_types() {
+    isolated(|| {
+        let stage = installed(Client::ClaudeCode);
+        let model = Model::start(joining(Client::ClaudeCode).say("While you were away", "I read it."));
+        let client = ClaudeCode::new(&stage, &model);
+        let first = client.ask("Join the mesh as alice.", &[]);
+        assert_eq!(first.result, "I am alice.", "{:?}", first.outcome);
+        let id = send(&stage, "alice", "While you were away.");
+        let _terminal = client.open_with(&["--resume", &first.session]);
+        model.wait_for_news("While you were away");
+        let history = DeliveryHistory::up_to(&stage, &id, "shown");
+        assert_eq!(history.route("shown").as_deref(), Some("hook:FileChanged"));
+        is_woken(&stage, &model, &first.session);
+        assert_eq!(model.times_told("While you were away"), 1, "shown once");
+    });
+}
 
 #[test]
 fn codex_that_is_opened_again_is_woken_before_its_user_types() {
@@ -88,7 +107,15 @@ fn codex_whose_terminal_has_gone_on_to_another_thread_does_nothing_for_mail() {
         terminal.press("Enter");
         terminal.wait_until_gone("Where should the new conversation run?");
         terminal.type_line("Begin anew.");
-        Codex::says(&terminal, "I begin.");
+        // Before the thread is there Enter does nothing, and what was typed stays.
+        wait_for("it begins", || {
+            let has_begun = terminal.screen().contains("I begin.");
+            if !has_begun {
+                terminal.press("Enter");
+                std::thread::sleep(Duration::from_secs(1));
+            }
+            has_begun.then_some(())
+        });
         wait_for("alice is not on screen", || (!is_here(&stage)).then_some(()));
         let id = send(&stage, "alice", "Do it.");
         terminal.type_line("Begin anew again.");

@@ -87,17 +87,7 @@ fn every_harness_that_can_be_driven_was() {
 fn every_harness_that_hands_mail_over_was_killed() {
     let rows = KILLS.committed()[KILLS.kind].as_array().cloned().unwrap_or_default();
     for (harness, routes) in [
-        (
-            "claude-code",
-            &[
-                "fetch",
-                "hook:SessionStart",
-                "hook:UserPromptSubmit",
-                "hook:PostToolUse",
-                "hook:Stop",
-                "hook:FileChanged",
-            ][..],
-        ),
+        ("claude-code", &["fetch", "hook:UserPromptSubmit", "hook:PostToolUse", "hook:Stop", "hook:FileChanged"][..]),
         (
             "codex",
             &[
@@ -108,6 +98,7 @@ fn every_harness_that_hands_mail_over_was_killed() {
                 "hook:Stop",
                 "app-server",
                 "queue",
+                "steer",
             ],
         ),
         ("opencode", &["fetch", "listen", "prompt_async"]),

@@ -170,7 +170,7 @@ fn an_agent_from_its_first_prompt_to_its_end(harness: &'static str) {
     let scene = Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), harness, script);
     let spawned = scene.spawn("helper", &["Say hello", "--wait"]);
     assert_eq!((&spawned["name"], &spawned["answer"]), (&json!("helper"), &json!("Hello.")), "{}", scene.told());
-    assert_eq!(presence_of(&scene.stage, "helper").as_deref(), Some("idle"), "{}", scene.told());
+    wait_for("its turn is over", || (presence_of(&scene.stage, "helper").as_deref() == Some("idle")).then_some(()));
 
     scene.stage.relay_ok(&["register", "alice"]);
     let sent = scene.stage.relay_ok(&["send", "helper", "how is the build?", "--from", "alice", "--json"]);

@@ -1,4 +1,4 @@
-//! A user's stop and a held loop, with the real Codex and OpenCode: what waits begins no turn by itself, and goes on when
+//! A user's stop, their "No" and a held loop, with the real Codex and OpenCode: what waits begins no turn by itself, and goes on when
 //! the user speaks. tests/users_stop.rs and tests/claude_code.rs have the same of Claude Code. Only the models are scripted.
 
 use std::sync::Arc;
@@ -21,6 +21,36 @@ fn after_esc_codex_gets_mail_with_its_users_next_prompt() {
 fn after_esc_opencode_gets_mail_with_its_users_next_prompt() {
     // It asks for the key once more.
     isolated(|| after_esc_mail_waits(Client::OpenCode, 2));
+}
+
+#[test]
+fn after_a_no_codex_gets_mail_with_its_users_next_prompt() {
+    isolated(|| {
+        let stage = installed(Client::Codex, "");
+        let outside =
+            json!({"cmd": "touch made", "sandbox_permissions": "require_escalated", "justification": "Why not?"});
+        let script = joining(Client::Codex).call("Make it", "exec_command", outside);
+        after_a_no_mail_waits(&stage, Client::Codex, script, ("Make it.", "Would you like to run", &["Escape"]));
+        assert!(!stage.project.join("made").exists(), "nothing was approved");
+    });
+}
+
+#[test]
+fn after_a_no_opencode_gets_mail_with_its_users_next_prompt() {
+    isolated(|| {
+        let stage = installed(Client::OpenCode, "");
+        std::fs::write(stage.project.join("opencode.json"), json!({"permission": {"bash": "ask"}}).to_string())
+            .expect("the project is writable");
+        Client::OpenCode.install(&stage);
+        let script = joining(Client::OpenCode).call(
+            "Make it",
+            "bash",
+            json!({"command": "touch made", "description": "Makes it"}),
+        );
+        let no = ["Right", "Right", "Enter", "Enter"];
+        after_a_no_mail_waits(&stage, Client::OpenCode, script, ("Make it.", "Permission required", &no));
+        assert!(!stage.project.join("made").exists(), "nothing was approved");
+    });
 }
 
 #[test]
@@ -86,6 +116,32 @@ fn after_esc_mail_waits(client: Client, presses: usize) {
     model.wait_for_news("Not before I say so");
     DeliveryHistory::up_to(&stage, &id, "shown");
     assert_eq!(model.times_told("Not before I say so"), 1, "shown once");
+}
+
+fn after_a_no_mail_waits(stage: &Arc<Stage>, client: Client, script: Script, (task, asks, no): (&str, &str, &[&str])) {
+    let model = Model::start(script.say("Not before I say so", "I read it."));
+    let seat = client.open(stage, &model);
+    seat.terminal.type_line("Join the mesh as alice.");
+    seat.says("I am alice.");
+    seat.terminal.type_line(task);
+    seat.terminal.wait_for(asks);
+    wait_for("it asks", || (presence_of(stage, "alice").as_deref() == Some("needs-input")).then_some(()));
+    let waiting = send(stage, "alice", "Not before I say so, and it came while you were asked.");
+    for key in no {
+        seat.terminal.press(key);
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    seat.terminal.wait_until_gone(asks);
+    wait_for("it has stopped", || (presence_of(stage, "alice").as_deref() == Some("idle")).then_some(()));
+    let late = send(stage, "alice", "Not before I say so, and it came after the no.");
+    std::thread::sleep(A_WHILE);
+    assert_eq!(model.times_told("Not before I say so"), 0, "{}", seat.terminal.screen());
+    seat.terminal.type_line("What now?");
+    model.wait_for_news("it came while you were asked");
+    for (id, text) in [(waiting, "it came while you were asked"), (late, "it came after the no")] {
+        DeliveryHistory::up_to(stage, &id, "shown");
+        assert_eq!(model.times_told(text), 1, "shown once");
+    }
 }
 
 fn a_held_loop_waits_for_the_user(client: Client) {

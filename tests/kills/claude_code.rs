@@ -13,19 +13,20 @@ use crate::{QUIETLY, TEXT, is_missed, only, stage};
 const REGISTER: &str = "mcp__relay-mesh__register_agent";
 
 #[test]
-fn killed_after_session_start() {
+fn killed_after_a_wake_of_a_session_that_was_opened_again() {
     isolated(|| {
-        let stage = installed();
+        let (stage, gate) = gated();
         let model = Model::start(joining());
         let client = ClaudeCode::new(&stage, &model);
         let (terminal, session) = joined(&stage, &client);
         terminal.kill();
         is_missed(&stage);
         let id = send(&stage, "alice", TEXT);
+        gate.close("FileChanged");
         let terminal = client.open_with(&["--resume", &session]);
-        DeliveryHistory::up_to(&stage, &id, "accepted");
+        gate.wait_until_reached("FileChanged");
         terminal.kill();
-        let killed = killed(&stage, &model, "SessionStart", "idle, opened again", &id);
+        let killed = killed(&stage, &model, "FileChanged", "idle, opened again", &id);
         comes_again(&stage, &model, &client, &session, killed);
     });
 }

@@ -321,12 +321,15 @@ impl MeshHookHost<'_> {
             true => wake_file::wake_file_of(&mesh.core, &session).await?,
             false => wake_file::wake_file_path(&mesh.core, &session),
         };
-        let record = if reading.max_bytes > 0 { record::current_record(&mesh.core, &session).await? } else { None };
+        let has_room = reading.max_bytes > 0;
+        // What names the wake file is followed by a hook with room, when mail wakes the session.
+        let carries = has_room || reading.watches_wake_file;
+        let record = if carries { record::current_record(&mesh.core, &session).await? } else { None };
         if record.as_ref().is_some_and(|record| !record.hooks_carry_mail && !record.driven) {
             record::change_session(&mesh.core, &session, |record| record.hooks_carry_mail = true).await?;
         }
         let mail = match &record {
-            Some(record) if self.may_show(record, reading) => {
+            Some(record) if has_room && self.may_show(record, reading) => {
                 let advice = self.take_advice(record, reading.max_bytes as usize).await?;
                 let max_bytes =
                     (reading.max_bytes as usize).saturating_sub(advice.as_ref().map_or(0, |text| text.len() + 1));

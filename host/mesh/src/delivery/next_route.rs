@@ -7,9 +7,13 @@ use crate::ports::harness::Route;
 use crate::ports::machine::Instant;
 use crate::sessions::Activity;
 
-/// How often the wake file is written for a message. More than once, since a session that has just started does not
-/// watch its wake file yet.
-const MOST_RINGS: u32 = 2;
+/// How often the wake file is written for a message. More than once, since a session that has just started, was cleared
+/// or has gone into another folder does not watch its wake file yet.
+const MOST_RINGS: u32 = 5;
+/// So many of them come before the next route. The others come when every route has been tried, each after so many times
+/// as long as the one before.
+const RINGS_AT_FIRST: u32 = 2;
+const LATER: u64 = 6;
 
 /// The next step for a message.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,6 +40,7 @@ pub(super) fn next_step(
         Activity::NeedsInput | Activity::Ended => return NextRoute::Nothing,
         Activity::Idle | Activity::Busy => {}
     }
+    let mut once_more = None;
     for (index, route) in routes.iter().enumerate().filter(|(_, route)| route.least <= priority) {
         match history.tried.get(&route.name) {
             Some((times, at)) => {
@@ -45,14 +50,21 @@ pub(super) fn next_step(
                     return NextRoute::Wait(until);
                 }
                 if route.name == ROUTE && *times < MOST_RINGS && route.when.contains(&activity) {
-                    return NextRoute::Try(index);
+                    if *times < RINGS_AT_FIRST {
+                        return NextRoute::Try(index);
+                    }
+                    once_more = Some((index, at.plus(u64::from(route.timeout) * LATER.pow(*times - 1))));
                 }
             }
             None if route.when.contains(&activity) => return NextRoute::Try(index),
             None => {}
         }
     }
-    NextRoute::Nothing
+    match once_more {
+        Some((_, at)) if now < at => NextRoute::Wait(at),
+        Some((index, _)) => NextRoute::Try(index),
+        None => NextRoute::Nothing,
+    }
 }
 
 /// Why a message cannot be delivered to a session: every route refused it and none ever accepted it. `None` otherwise.
@@ -140,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wake_file_is_written_once_more_before_the_next_route() {
+    fn the_wake_file_is_written_twice_before_the_next_route_and_later_again() {
         let wake_file = [Route { name: ROUTE.to_owned(), ..routes().remove(0) }, routes().remove(2)];
         let step = |now, status_at: &[u64]| {
             let mut history = DeliveryHistory::default();
@@ -156,6 +168,19 @@ mod tests {
         assert_eq!(step(5_000, &[0]), NextRoute::Try(0));
         assert_eq!(step(9_999, &[0, 5_000]), NextRoute::Wait(Instant(10_000)));
         assert_eq!(step(10_000, &[0, 5_000]), NextRoute::Try(1));
+        let told = |now, status_at: &[u64]| {
+            let mut history = DeliveryHistory::default();
+            for (route, at) in status_at.iter().map(|at| (ROUTE, *at)).chain([("notification", 10_000)]) {
+                let status =
+                    Event::Status { status: DeliveryStatus::Notified, route: route.to_owned(), evidence: None };
+                history.take(Instant(at), status);
+            }
+            next_step(Instant(now), &history, Priority::Normal, &wake_file, Activity::Idle)
+        };
+        assert_eq!(told(34_999, &[0, 5_000]), NextRoute::Wait(Instant(35_000)), "every route has been tried");
+        assert_eq!(told(35_000, &[0, 5_000]), NextRoute::Try(0));
+        assert_eq!(told(40_000, &[0, 5_000, 35_000]), NextRoute::Wait(Instant(215_000)));
+        assert_eq!(told(9_999_999, &[0, 5_000, 35_000, 215_000, 1_295_000]), NextRoute::Nothing);
     }
 
     #[test]

@@ -305,8 +305,10 @@ async fn try_route(
 async fn ring_again(core: &Core, agent: &AgentName, slots: &[Slot]) -> Result<(), StoreError> {
     let Some(to) = agents::list::load_agent(core, agent).await? else { return Ok(()) };
     let record = presence::traces(core, &to).await?.record;
-    for Slot { header, .. } in slots {
-        let ring = Ring { id: header.id, from: header.from.clone(), priority: header.priority, trace: header.trace };
+    for Slot { header, history, .. } in slots {
+        let again = history.tried.contains_key(ROUTE);
+        let ring =
+            Ring { id: header.id, from: header.from.clone(), priority: header.priority, trace: header.trace, again };
         match wake_file::why_hold(core, record.as_ref(), &ring).await? {
             Some(hold) => {
                 let event = Event::Held { hold: hold.clone() };

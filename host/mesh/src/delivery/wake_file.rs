@@ -31,6 +31,8 @@ pub(crate) struct Ring {
     pub(crate) from: AgentName,
     pub(crate) priority: Priority,
     pub(crate) trace: Trace,
+    /// The wake file was written for it before.
+    pub(crate) again: bool,
 }
 
 impl Ring {
@@ -40,7 +42,13 @@ impl Ring {
     }
 
     pub(crate) fn of(message: &Message) -> Ring {
-        Ring { id: message.id, from: message.from.clone(), priority: message.priority, trace: message.trace }
+        Ring {
+            id: message.id,
+            from: message.from.clone(),
+            priority: message.priority,
+            trace: message.trace,
+            again: false,
+        }
     }
 }
 
@@ -65,7 +73,7 @@ pub(crate) enum Counts {
     Alone,
     /// A message to an idle session, which the messages just before it have woken already.
     WithOthers,
-    /// It wakes nobody, or the user sent it.
+    /// It wakes nobody, the user sent it, or it was counted before.
     Never,
 }
 
@@ -83,7 +91,7 @@ pub(crate) async fn ring(
     // Where the harness watches the file, a line would begin a turn of a paused agent.
     let wakes = |record: &&SessionRecord| record.paused.is_none() && can_wake(core, record, ring.priority);
     let Some(record) = record.filter(wakes) else { return Ok(false) };
-    let counts = match record::activity(core, record) == Activity::Idle && !ring.is_users() {
+    let counts = match record::activity(core, record) == Activity::Idle && !ring.is_users() && !ring.again {
         true => Counts::WithOthers,
         false => Counts::Never,
     };

@@ -10,7 +10,7 @@ use crate::transcript::{END, End};
 
 /// Claude Code moves context above 10,000 characters into a file. The remainder is for the text around the mail.
 const ROOM: u32 = 9_000;
-/// Smaller, because a SessionStart answer also holds the protocol text.
+/// Smaller, because the answer after a tool may also hold the protocol text.
 const ROOM_BESIDE_PROTOCOL: u32 = 6_500;
 
 /// Reads a payload and stores what later calls need.
@@ -116,7 +116,8 @@ fn session_start(payload: &Payload, session: &Session, source: Source) -> Result
             Source::Resume => Occasion::Resume,
             Source::Clear | Source::Compact => Occasion::Compaction,
         }),
-        max_bytes: ROOM_BESIDE_PROTOCOL,
+        // No mail: it would be read with the next prompt and begin no turn. By the wake file it does.
+        max_bytes: 0,
         attended: payload.attended && source != Source::Compact,
         watches_wake_file: true,
         edits: Vec::new(),
