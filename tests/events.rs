@@ -490,7 +490,7 @@ fn a_socket_is_replaced_only_where_nobody_listens_at_it() {
         .start(&stage.folder.join("deep.log"));
     let said = wait_for("the host says so", || {
         let log = std::fs::read_to_string(stage.folder.join("deep.log")).expect("a log");
-        log.contains("next: ").then_some(log)
+        log.contains("next, in").then_some(log)
     });
     assert!(said.contains("and a socket's may have 107") && said.contains("a shorter path"), "{said}");
     assert_eq!(process.stop(), Some(0));

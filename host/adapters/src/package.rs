@@ -55,6 +55,9 @@ pub enum PackageError {
     /// Not WebAssembly at all.
     #[error("it is not a WebAssembly component")]
     NotWasm,
+    /// The file ends too early.
+    #[error("it is cut short: the file ends within a section")]
+    CutShort,
     /// WebAssembly without the component's shell.
     #[error("it is a core module, not a component")]
     CoreModule,
@@ -95,6 +98,7 @@ impl PackageError {
             PackageError::Missing => "name the component's file, or its folder",
             PackageError::Io { .. } => "make it readable for you",
             PackageError::TooLarge { .. } => "build it without debug information, which is most of a large component",
+            PackageError::CutShort => "copy or download it again: its end is missing",
             PackageError::NotWasm | PackageError::CoreModule => {
                 "build it for wasm32-wasip2, which gives a component: `cargo build --release --target wasm32-wasip2`"
             }
@@ -168,6 +172,9 @@ impl Package {
     fn of(bytes: Vec<u8>, text: Option<String>, from: String, beside: &Path) -> Result<Package, PackageError> {
         if !bytes.starts_with(b"\0asm") {
             return Err(PackageError::NotWasm);
+        }
+        if section::is_cut_short(&bytes) {
+            return Err(PackageError::CutShort);
         }
         section::bound(&bytes)?;
         let text = match (text, section::find(&bytes, SECTION)) {

@@ -8,6 +8,8 @@ const DEEPEST: u32 = 8;
 const CUSTOM: u8 = 0;
 const CORE_MODULE: u8 = 1;
 const COMPONENT: u8 = 4;
+/// The highest number of a section, in modules and components.
+const LAST_KIND: u8 = 13;
 /// The section of a core module with the bodies of its functions.
 const CODE: u8 = 10;
 
@@ -89,6 +91,21 @@ fn count_functions(code: &[u8], counted: &mut Counted) -> Result<(), Excess> {
         rest = after;
     }
     Ok(())
+}
+
+/// Whether the file ends within a section: it was not copied or downloaded to its end.
+pub(crate) fn is_cut_short(binary: &[u8]) -> bool {
+    let mut rest = binary.get(8..).unwrap_or_default();
+    while let Some((&kind, after)) = rest.split_first() {
+        if kind > LAST_KIND {
+            return false;
+        }
+        match unsigned(after).and_then(|(length, after)| after.split_at_checked(length)) {
+            Some((_, after)) => rest = after,
+            None => return true,
+        }
+    }
+    binary.len() < 8
 }
 
 /// The contents of the first custom section of this name, wherever it is nested.
@@ -181,7 +198,7 @@ pub(crate) fn unsigned(bytes: &[u8]) -> Option<(usize, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DEEPEST, Excess, LONGEST_FUNCTION, MOST_FUNCTIONS, MOST_SECTIONS, bound, find};
+    use super::{DEEPEST, Excess, LONGEST_FUNCTION, MOST_FUNCTIONS, MOST_SECTIONS, bound, find, is_cut_short};
 
     fn section(kind: u8, contents: &[u8]) -> Vec<u8> {
         let length = u8::try_from(contents.len()).expect("short");
@@ -211,6 +228,14 @@ mod tests {
             assert_eq!(find(&module[..length], "wanted"), None);
         }
         assert_eq!(find(b"\0asm\x01\0\0\0\x00\xff\xff\xff\xff\x0f", "wanted"), None);
+    }
+
+    #[test]
+    fn a_file_that_ends_within_a_section_is_cut_short() {
+        let module = [&b"\0asm\x01\0\0\0"[..], &custom("wanted", b"yes")].concat();
+        for length in 0..=module.len() {
+            assert_eq!(is_cut_short(&module[..length]), ![8, module.len()].contains(&length), "{length}");
+        }
     }
 
     #[test]

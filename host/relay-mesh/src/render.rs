@@ -122,17 +122,21 @@ impl Printer {
         out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| StreamError::Output(error).into())
     }
 
-    /// Prints a note to standard error, unless quiet.
+    /// Prints a note to standard error, on a terminal broken between words, unless quiet.
     pub(crate) fn say(&self, text: &str) {
-        match self.talk {
-            Talk::Normal => last_words(text),
-            Talk::Quiet => {}
+        match (self.talk, self.columns_of_errors) {
+            (Talk::Quiet, _) => {}
+            (Talk::Normal, None) => last_words(text),
+            (Talk::Normal, Some(columns)) => {
+                last_words(&text.lines().flat_map(|line| screen::broken(line, columns)).collect::<Vec<_>>().join("\n"));
+            }
         }
     }
 
     /// Prints a warning to standard error, even if quiet.
     pub(crate) fn warn(&self, text: &str) {
-        last_words(&format!("{}: {text}", self.paint("warning", "33")));
+        let (label, columns) = ("warning", self.columns_of_errors.unwrap_or(usize::MAX));
+        last_words(&screen::labelled(&format!("{}: ", self.paint(label, "33")), label.len() + 2, text, columns));
     }
 
     /// Writes to standard error unchanged, for a harness that reads it.

@@ -3,10 +3,11 @@
 
 use std::io::{self, IsTerminal};
 
-use ui::{cut, wrapped};
+use ui::cut;
 use unicode_width::UnicodeWidthStr;
 
 use crate::environment::Environment;
+use crate::render::table;
 
 /// The narrowest and the widest terminal that text is fitted to.
 const COLUMNS: std::ops::RangeInclusive<usize> = 20..=400;
@@ -114,6 +115,24 @@ impl Screen {
         line
     }
 
+    /// Rows in columns, of which nothing is cut. If they are wider than the screen, the last cell of each stands below its
+    /// row.
+    pub(crate) fn last_below(&self, head: &[&str], rows: &[Vec<String>]) -> String {
+        let beside = table(head, rows);
+        let Some((_, head)) = head.split_last().filter(|_| beside.lines().any(|line| line.width() > self.columns))
+        else {
+            return beside;
+        };
+        let others: Vec<Vec<String>> = rows.iter().map(|row| row[..head.len()].to_vec()).collect();
+        let above = table(head, &others);
+        let below = std::iter::once("").chain(rows.iter().map(|row| row[head.len()].as_str()));
+        let lines = above.lines().zip(below).flat_map(|(row, cell)| {
+            let cell = (!cell.is_empty()).then(|| self.broken(&format!("  {cell}")));
+            std::iter::once(row.to_owned()).chain(cell.into_iter().flatten())
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
     /// Each line of a text, cut at the edge.
     pub(crate) fn cut_lines(&self, text: &str) -> String {
         text.lines().map(|line| cut(line, self.columns)).collect::<Vec<_>>().join("\n")
@@ -143,6 +162,10 @@ impl Column {
         Column { name, least, rank, paint: None }
     }
 
+    pub(crate) const fn name(&self) -> &'static str {
+        self.name
+    }
+
     pub(crate) const fn painted(self, paint: fn(&str) -> Option<&'static str>) -> Column {
         Column { paint: Some(paint), ..self }
     }
@@ -168,21 +191,45 @@ impl Screen {
         labelled(label, label.width(), text, self.columns)
     }
 
-    /// A line of sentences, broken between words. What follows stands below the beginning of its text: in
-    /// `  NAME  WORDS` below the words.
+    /// A line of sentences, broken between words: see [`broken`].
     pub(crate) fn broken(&self, line: &str) -> Vec<String> {
-        let first = wrapped(line, self.columns).into_iter().next().unwrap_or_default();
-        let rest = line.get(first.len()..).unwrap_or_default().trim_start();
-        if rest.is_empty() {
-            return vec![line.to_owned()];
-        }
-        let (margin, text) = line.split_at(line.len() - line.trim_start().len());
-        let gap = text.find("  ").filter(|_| !margin.is_empty());
-        let below = gap.map(|gap| margin.len() + text.len() - text[gap..].trim_start().len());
-        let indent = below.filter(|below| *below <= self.columns / 2).unwrap_or(margin.len() + 2);
-        let rest = wrapped(rest, self.columns.saturating_sub(indent));
-        [first].into_iter().chain(rest.into_iter().map(|part| format!("{:indent$}{part}", ""))).collect()
+        broken(line, self.columns)
     }
+}
+
+/// A line of sentences, broken between words. What follows stands below the beginning of its text: in `  NAME  WORDS`
+/// below the words.
+pub(crate) fn broken(line: &str, columns: usize) -> Vec<String> {
+    let first = wrapped(line, columns).into_iter().next().unwrap_or_default();
+    let rest = line.get(first.len()..).unwrap_or_default().trim_start();
+    if rest.is_empty() {
+        return vec![line.to_owned()];
+    }
+    let (margin, text) = line.split_at(line.len() - line.trim_start().len());
+    let gap = text.find("  ").filter(|_| !margin.is_empty());
+    let below = gap.map(|gap| margin.len() + text.len() - text[gap..].trim_start().len());
+    let indent = below.filter(|below| *below <= columns / 2).unwrap_or(margin.len() + 2);
+    let rest = wrapped(rest, columns.saturating_sub(indent));
+    let below = rest.into_iter().map(|part| format!("{:indent$}{}", "", part.trim_end()));
+    std::iter::once(first.trim_end().to_owned()).chain(below).collect()
+}
+
+/// Parts of a line that take no more columns, without the space at which they are broken. A word that is longer, such as
+/// a path, stays whole, so that it can be copied: the terminal breaks it.
+fn wrapped(text: &str, columns: usize) -> Vec<&str> {
+    let (mut parts, mut start, mut width) = (Vec::new(), 0, 0);
+    let mut at = 0;
+    for word in text.split_inclusive(' ') {
+        let bare = word.trim_end_matches(' ').width();
+        if width > 0 && width + bare > columns && !text[start..at].trim().is_empty() {
+            parts.push(&text[start..at]);
+            (start, width) = (at, 0);
+        }
+        at += word.len();
+        width += word.width();
+    }
+    parts.push(&text[start..]);
+    parts
 }
 
 /// How wide the terminal of standard error is; none in a pipe.
@@ -227,6 +274,41 @@ pub(crate) fn labelled(label: &str, width: usize, text: &str, columns: usize) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_narrow_screen_has_no_room_for_stands_below() {
+        let rows = [["alice", "stored", ""], ["alice", "read", "a reply of many words"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let on = |columns| {
+            let screen = Screen { columns, is_coloured: false, redraws: true };
+            screen.last_below(&["TO", "STATUS", "EVIDENCE"], &rows)
+        };
+        assert_eq!(
+            on(36),
+            "TO     STATUS  EVIDENCE\n\
+             alice  stored\n\
+             alice  read    a reply of many words"
+        );
+        assert_eq!(
+            on(20),
+            "TO     STATUS\n\
+             alice  stored\n\
+             alice  read\n  a reply of many\n    words"
+        );
+    }
+
+    #[test]
+    fn a_line_is_broken_between_words_and_a_path_stays_whole() {
+        for (line, expected) in [
+            ("one two three", "one two\n  three"),
+            ("token: /a/path/that/is/long", "token:\n  /a/path/that/is/long"),
+            ("/a/path/that/is/long now", "/a/path/that/is/long\n  now"),
+            ("  NAME  words of it", "  NAME\n    words\n    of it"),
+            ("", ""),
+        ] {
+            assert_eq!(broken(line, 10).join("\n"), expected, "{line}");
+        }
+    }
 
     const HEAD: [Column; 4] = [
         Column::cut("AGENT", 6, 0),

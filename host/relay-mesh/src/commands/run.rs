@@ -167,11 +167,13 @@ impl CommandSpec for Args {
             context.printer.say(&format!("`relay-mesh runs follow {}` shows how it goes", record.id));
             return Ok(Exit::Success);
         }
-        let mut audience = Watcher { printer: context.printer, mode: Mode::of(context, jsonl) };
+        let mut audience = Watcher::of(context, jsonl);
         let report = supervise(context, &open, begun, &mut stop, &mut audience).await?;
         if as_json || jsonl {
+            audience.ended(None);
             context.printer.line(&RunView::from(&report))?;
         } else {
+            audience.ended(answer(&report).as_deref());
             show(context, &report)?;
         }
         Ok(exit_of(report.verdict.ending))
@@ -255,11 +257,16 @@ pub(crate) fn exit_of(ending: Ending) -> Exit {
     }
 }
 
+/// What a run answered, as it is printed.
+fn answer(report: &RunReport) -> Option<String> {
+    let answer = report.verdict.output.as_ref().map(Value::to_string).or_else(|| report.outcome.answer.clone())?;
+    Some(crate::render::printable(&answer))
+}
+
 /// Prints what a run came to, for a user: its answer, and what to do next.
 fn show(context: &Context, report: &RunReport) -> Result<(), CommandError> {
-    let answer = report.verdict.output.as_ref().map(Value::to_string).or_else(|| report.outcome.answer.clone());
-    if let Some(answer) = answer {
-        context.printer.data(&crate::render::printable(&answer))?;
+    if let Some(answer) = answer(report) {
+        context.printer.data(&answer)?;
     }
     for note in &report.notes {
         context.printer.say(note);
@@ -290,6 +297,9 @@ fn show(context: &Context, report: &RunReport) -> Result<(), CommandError> {
 struct Watcher {
     printer: Printer,
     mode: Mode,
+    /// What it said last. On a terminal it is shown when more follows: the last words are its answer, which is printed in
+    /// the end.
+    last_words: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -297,31 +307,52 @@ enum Mode {
     Silent,
     /// A line for each event, on standard error.
     Lines,
+    /// The same, and the answer comes on the same terminal.
+    LinesBesideTheAnswer,
     /// Each event as JSON, on standard output.
     Json,
 }
 
-impl Mode {
-    fn of(context: &Context, jsonl: bool) -> Mode {
-        match (jsonl, context.printer.format()) {
+impl Watcher {
+    fn of(context: &Context, jsonl: bool) -> Watcher {
+        let mode = match (jsonl, context.printer.format()) {
             (true, _) => Mode::Json,
-            (false, Format::Text) if std::io::stderr().is_terminal() => Mode::Lines,
+            (false, Format::Text) if std::io::stderr().is_terminal() => {
+                if context.printer.screen().is_some() {
+                    Mode::LinesBesideTheAnswer
+                } else {
+                    Mode::Lines
+                }
+            }
             (false, Format::Text | Format::Json) => Mode::Silent,
+        };
+        Watcher { printer: context.printer, mode, last_words: None }
+    }
+
+    /// Shows the last words too, unless they are what is printed as the answer.
+    fn ended(&mut self, answer: Option<&str>) {
+        if let Some(words) = self.last_words.take().filter(|words| answer.map(str::trim) != Some(words.trim())) {
+            self.printer.say(&words);
         }
     }
 }
 
 impl Audience for Watcher {
     fn event(&mut self, event: &RunEvent) {
-        match self.mode {
-            Mode::Silent => {}
-            Mode::Lines => {
+        match (self.mode, event) {
+            (Mode::Silent, _) => {}
+            (Mode::LinesBesideTheAnswer, RunEvent::Said { text }) => {
+                self.ended(None);
+                self.last_words = Some(crate::render::printable(text));
+            }
+            (Mode::Lines | Mode::LinesBesideTheAnswer, _) => {
                 if let Some(line) = event_line(event) {
+                    self.ended(None);
                     self.printer.say(&line);
                 }
             }
             // A reader that went away does not end the run: its result is kept.
-            Mode::Json => {
+            (Mode::Json, _) => {
                 let _unread = self.printer.line(event);
             }
         }

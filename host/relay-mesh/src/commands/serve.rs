@@ -1,7 +1,7 @@
 //! `relay-mesh serve`: run the server in the foreground.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcp::http::{HttpSettings, Listener};
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::command::{CommandSpec, Threads};
 use crate::commands::mcp::TOOLS;
 use crate::compose::{self, Client, Open};
-use crate::config::{Shared, TokenUse, Values};
+use crate::config::{Origin, Settings, Shared, TokenUse, Values, as_typed};
 use crate::context::Context;
 use crate::driven;
 use crate::driven::for_clients::ClientAgents;
@@ -20,6 +20,7 @@ use crate::errors::{CommandError, StreamError};
 use crate::event_hooks::Carrier;
 use crate::events::{self, Socket};
 use crate::exit::Exit;
+use crate::own_path::own_path;
 use crate::retention;
 use crate::runs::for_clients::ClientRuns;
 use crate::server::record::lease;
@@ -97,8 +98,8 @@ impl CommandSpec for Args {
         // By it the server also proves whose it is, whether its clients need it or not.
         let own = token::read_or_make(dir, open.machine.as_ref())?;
         let (token, token_note) = match context.settings.token.value {
-            TokenUse::Required => (Some(own.clone()), format!("its token is in {}", token::path(dir).display())),
-            TokenUse::Off => (None, "it asks for no token".to_owned()),
+            TokenUse::Required => (Some(own.clone()), format!("token: {}", token::path(dir).display())),
+            TokenUse::Off => (None, "token: none is asked for".to_owned()),
         };
         let profile = self.threads.profile(context.settings.tools.value);
         let (listen, origins) = (context.settings.listen.value, context.settings.origins.value.clone());
@@ -115,7 +116,8 @@ impl CommandSpec for Args {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         record.write(dir)?;
-        context.printer.say(&format!("relay-mesh serves {}; {token_note}", record.url));
+        context.printer.say(&format!("relay-mesh serves {}", record.url));
+        context.printer.say(&token_note);
         context.printer.say(&format!("data: {}", dir.display()));
         if let Some(socket) = &record.events {
             context.printer.say(&format!("events: {}", socket.display()));
@@ -126,7 +128,7 @@ impl CommandSpec for Args {
         for folder in context.settings.plugins.value.iter().filter(|folder| !folder.is_dir()) {
             context.printer.warn(&format!("there is no folder `{}` to take adapters from", folder.display()));
         }
-        context.printer.say(NEXT_STEPS);
+        context.printer.say(&next_steps(&context.settings, context.environment.get("PATH")));
         let outcome = serve(context, &open, (listener, self.threads.resume()), events, &mut asked).await;
         record.remove(dir, open.machine.as_ref())?;
         outcome?;
@@ -135,9 +137,24 @@ impl CommandSpec for Args {
     }
 }
 
-const NEXT_STEPS: &str = "next: `relay-mesh harnesses` shows what is here, `relay-mesh install claude-code` sets one up,\n\
-    in another shell `relay-mesh register alice` joins from the command line,\n\
-    and `relay-mesh ui --web` shows all of it in a browser";
+/// What can be done in another shell, where this program may have to be found first, and the data folder named.
+fn next_steps(settings: &Settings, search: Option<&str>) -> String {
+    let program = own_path(search).ok();
+    let is_found = |folder: &Path| std::env::split_paths(search.unwrap_or_default()).any(|found| found == folder);
+    let folder = program.as_deref().and_then(Path::parent).filter(|folder| !is_found(folder));
+    let dir = Some(&settings.dir).filter(|dir| dir.origin == Origin::Flags).map(|dir| &dir.value);
+    let word = |path: &Path| as_typed(&[path.display().to_string()]);
+    let find_it = folder.map(|folder| format!("  export PATH={}:$PATH", word(folder)));
+    let use_it = dir.map(|dir| format!("  export RELAY_DIR={}", word(dir)));
+    let steps = [
+        "  relay-mesh harnesses            shows what is here",
+        "  relay-mesh install claude-code  sets one up",
+        "  relay-mesh register alice       joins from the command line",
+        "  relay-mesh ui --web             shows all of it in a browser",
+    ];
+    let lines = ["next, in another shell:".to_owned()].into_iter().chain(find_it).chain(use_it);
+    lines.chain(steps.map(str::to_owned)).collect::<Vec<_>>().join("\n")
+}
 
 /// Serves and delivers until a signal stops it.
 async fn serve(

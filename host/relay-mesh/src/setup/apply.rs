@@ -14,6 +14,7 @@ use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::render::Format;
 use crate::render::{Show, framed, printable, printable_line, table};
+use crate::screen::Screen;
 
 /// What a plan is for, and the texts shown to the user.
 pub(crate) struct PlanContext<'a> {
@@ -75,7 +76,7 @@ fn carry_out_once(
     let files: Vec<FileChange> = plan.edits.iter().map(|edit| change(edit, &locate(edit))).collect();
     let decision = decision(&plan, about.confirmation, audience(context.printer.format()));
     if context.printer.format() == Format::Text && !files.is_empty() {
-        context.printer.data(&listed(&files))?;
+        context.printer.data(&listed(&files, context.printer.screen()))?;
         // A terminal would scroll the list and the question away.
         if decision != Decision::Ask {
             context.printer.data(&diffs(&files))?;
@@ -151,21 +152,26 @@ fn is_shared(edit: &Edit) -> bool {
 const PROJECT_ROOT: &str = "project";
 
 /// A line for each file: what happens to it, how much of it, whose it is.
-fn listed(files: &[FileChange]) -> String {
+fn listed(files: &[FileChange], screen: Option<Screen>) -> String {
     let rows: Vec<Vec<String>> = files
         .iter()
         .map(|file| {
             let whose = if file.shared { "shared" } else { "this machine's" };
             let program = if file.executable { ", executable" } else { "" };
-            vec![
-                file.change.to_owned(),
-                format!("+{} \u{2212}{}", file.lines_added, file.lines_removed),
-                format!("{whose}{program}"),
-                file.path.clone(),
-            ]
+            vec![file.change.to_owned(), lines(file), format!("{whose}{program}"), file.path.clone()]
         })
         .collect();
-    table(&["CHANGE", "LINES", "WHOSE", "FILE"], &rows)
+    let head = ["CHANGE", "LINES", "WHOSE", "FILE"];
+    screen.map_or_else(|| table(&head, &rows), |screen| screen.last_below(&head, &rows))
+}
+
+/// How many lines come and go. What is 0 is left out, so that the path has room on a terminal.
+fn lines(file: &FileChange) -> String {
+    match (file.lines_added, file.lines_removed) {
+        (added, 0) => format!("+{added}"),
+        (0, removed) => format!("\u{2212}{removed}"),
+        (added, removed) => format!("+{added} \u{2212}{removed}"),
+    }
 }
 
 fn diffs(files: &[FileChange]) -> String {
@@ -266,13 +272,13 @@ mod tests {
             executable,
         };
         for (edit, expected) in [
-            (edit("project", ".mcp.json", false), "changed  +1 \u{2212}0  shared  FILE"),
-            (edit("project", ".claude/settings.local.json", false), "changed  +1 \u{2212}0  this machine's  FILE"),
-            (edit("project", ".git/hooks/pre-commit", true), "changed  +1 \u{2212}0  this machine's, executable  FILE"),
-            (edit("config", "settings.json", false), "changed  +1 \u{2212}0  this machine's  FILE"),
-            (edit("project", "hook.sh", true), "changed  +1 \u{2212}0  shared, executable  FILE"),
+            (edit("project", ".mcp.json", false), "changed  +1  shared  FILE"),
+            (edit("project", ".claude/settings.local.json", false), "changed  +1  this machine's  FILE"),
+            (edit("project", ".git/hooks/pre-commit", true), "changed  +1  this machine's, executable  FILE"),
+            (edit("config", "settings.json", false), "changed  +1  this machine's  FILE"),
+            (edit("project", "hook.sh", true), "changed  +1  shared, executable  FILE"),
         ] {
-            let line = listed(&[change(&edit, "FILE")]).lines().nth(1).unwrap_or_default().to_owned();
+            let line = listed(&[change(&edit, "FILE")], None).lines().nth(1).unwrap_or_default().to_owned();
             let words: Vec<&str> = line.split("  ").map(str::trim).filter(|word| !word.is_empty()).collect();
             assert_eq!(words.join("  "), expected, "{}/{}", edit.root, edit.path);
         }

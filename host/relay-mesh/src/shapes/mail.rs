@@ -10,6 +10,7 @@ pub(crate) use view::{MessageView as MessageShape, SentView as SentShape};
 use super::agents::waits;
 use super::ago;
 use crate::render::{Show, printable, printable_line, table};
+use crate::screen::Screen;
 
 /// Sender, recipient and time of a message, on one line.
 pub(crate) fn headline(message: &MessageView, now: Instant) -> String {
@@ -66,16 +67,28 @@ pub(crate) struct MailShape {
     pub(crate) now: Instant,
 }
 
-impl Show for MailShape {
-    fn text(&self) -> String {
+impl MailShape {
+    /// Each message below its headline, which is laid out.
+    fn laid_out(&self, headline_of: impl Fn(String) -> String) -> String {
         let one = |read: &ReadMessageShape| {
             let unread = match read.status {
                 StatusView::Stored | StatusView::Notified | StatusView::Accepted => "  new",
                 StatusView::Queued | StatusView::Shown | StatusView::Read | StatusView::Acknowledged => "",
             };
-            format!("{}{unread}\n{}", headline(&read.message, self.now), message_text(&read.message))
+            let headline = headline_of(format!("{}{unread}", headline(&read.message, self.now)));
+            format!("{headline}\n{}", message_text(&read.message))
         };
         self.messages.iter().map(one).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+impl Show for MailShape {
+    fn text(&self) -> String {
+        self.laid_out(|headline| headline)
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        self.laid_out(|headline| screen.broken(&headline).join("\n"))
     }
 }
 

@@ -7,6 +7,7 @@ use view::{MessageView, RecipientView};
 
 use super::mail::{headline, message_text};
 use crate::render::{Show, printable_line, table};
+use crate::screen::Screen;
 
 fn rows(recipient: &RecipientView) -> Vec<Vec<String>> {
     let row = |what: &str, at: String, by: &str, detail: &str| {
@@ -46,10 +47,23 @@ impl MessageStatusShape {
     }
 }
 
+const HEAD: [&str; 5] = ["TO", "STATUS", "AT", "BY", "EVIDENCE"];
+
+impl MessageStatusShape {
+    fn rows(&self) -> Vec<Vec<String>> {
+        self.recipients.iter().flat_map(rows).collect()
+    }
+}
+
 impl Show for MessageStatusShape {
     fn text(&self) -> String {
-        let rows: Vec<Vec<String>> = self.recipients.iter().flat_map(rows).collect();
-        let steps = table(&["TO", "STATUS", "AT", "BY", "EVIDENCE"], &rows);
+        let steps = table(&HEAD, &self.rows());
         format!("{}\n{}\n\n{steps}", headline(&self.message, self.now), message_text(&self.message))
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        let headline = screen.broken(&headline(&self.message, self.now)).join("\n");
+        let steps = screen.last_below(&HEAD, &self.rows());
+        format!("{headline}\n{}\n\n{steps}", message_text(&self.message))
     }
 }

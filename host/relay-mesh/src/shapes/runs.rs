@@ -172,6 +172,19 @@ impl ResultShape {
         self.0.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// What it used, as far as its harness said.
+    fn usage(&self) -> Option<String> {
+        let usage = &self.0["usage"];
+        let tokens = |name: &str, what: &str| usage[name].as_u64().map(|tokens| format!("{tokens} {what} tokens"));
+        let cached = tokens("cached_input_tokens", "cached");
+        let cost = usage["cost_usd"].as_f64().map(|dollars| format!("{dollars} dollars"));
+        let parts: Vec<String> = [tokens("input_tokens", "input"), cached, tokens("output_tokens", "output"), cost]
+            .into_iter()
+            .flatten()
+            .collect();
+        (!parts.is_empty()).then(|| format!("used: {}", parts.join(", ")))
+    }
+
     /// How the run ended, in one line.
     pub(crate) fn end(&self) -> String {
         let why = self.word("why");
@@ -183,14 +196,20 @@ impl ResultShape {
 impl Show for ResultShape {
     fn text(&self) -> String {
         let mut lines = vec![self.end()];
-        for (label, name) in
-            [("session", "session"), ("folder", "cwd"), ("branch", "branch"), ("started", "started_at")]
-        {
+        for (label, name) in [
+            ("session", "session"),
+            ("folder", "cwd"),
+            ("branch", "branch"),
+            ("started", "started_at"),
+            ("ended", "ended_at"),
+        ] {
             let value = self.word(name);
             if !value.is_empty() {
                 lines.push(format!("{label}: {}", printable_line(value)));
             }
         }
+        lines.extend(self.0["duration_ms"].as_u64().map(|took| format!("took: {}", span(took))));
+        lines.extend(self.usage());
         for file in self.0["artifacts"]["files_written"].as_array().into_iter().flatten() {
             lines.push(format!("wrote: {}", printable_line(file.as_str().unwrap_or_default())));
         }

@@ -3,8 +3,10 @@
 //! It is compiled into the program: `make clients` writes docs/wake-table.json from its test results.
 
 use serde::{Deserialize, Serialize};
+use unicode_width::UnicodeWidthStr;
 
 use crate::render::{Show, table};
+use crate::screen::Screen;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct WakeTable {
@@ -49,20 +51,30 @@ impl WakeTable {
     }
 }
 
+const HEAD: [&str; 9] =
+    ["HARNESS", "VERSION", "BIND", "CONTEXT", "COMPACTION", "MID-TURN", "TURN END", "IDLE WAKE", "ACKNOWLEDGED"];
+
 impl Show for WakeTable {
     fn text(&self) -> String {
-        let head = [
-            "HARNESS",
-            "VERSION",
-            "BIND",
-            "CONTEXT",
-            "COMPACTION",
-            "MID-TURN",
-            "TURN END",
-            "IDLE WAKE",
-            "ACKNOWLEDGED",
-        ];
-        table(&head, &self.harnesses.iter().map(cells).collect::<Vec<_>>())
+        table(&HEAD, &self.harnesses.iter().map(cells).collect::<Vec<_>>())
+    }
+
+    /// A list for each harness where the table has no room.
+    fn text_on(&self, screen: &Screen) -> String {
+        let beside = self.text();
+        if beside.lines().all(|line| line.width() <= screen.columns) {
+            return beside;
+        }
+        let widest = HEAD[2..].iter().map(|name| name.len()).max().unwrap_or_default();
+        let one = |row: &Row| {
+            let cells = cells(row);
+            let ability =
+                |(name, cell): (&&str, &String)| screen.labelled(&format!("  {:widest$}  ", name.to_lowercase()), cell);
+            let abilities = HEAD[2..].iter().zip(&cells[2..]).map(ability);
+            let name = if cells[1] == "-" { cells[0].clone() } else { cells[..2].join(" ") };
+            std::iter::once(name).chain(abilities).collect::<Vec<_>>().join("\n")
+        };
+        self.harnesses.iter().map(one).collect::<Vec<_>>().join("\n\n")
     }
 }
 

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable_line, table};
+use crate::screen::{Column, Screen};
 use crate::setup::shapes::{GrantLine, PluginLine, UnusedLine};
 use crate::shapes::rfc3339;
 
@@ -95,13 +96,39 @@ struct Listing {
     unused: Vec<UnusedLine>,
 }
 
+/// A narrow terminal has no room for all of them: the state and what is lent stay longest.
+const COLUMNS: [Column; 10] = [
+    Column::whole("NAME", 0),
+    Column::cut("TITLE", 8, 6),
+    Column::whole("VERSION", 1),
+    Column::cut("SOURCE", 9, 2),
+    Column::whole("DIGEST", 7),
+    Column::whole("WIT", 8),
+    Column::whole("GRANTS", 1),
+    Column::whole("CALLS", 4),
+    Column::whole("FAULTS", 3),
+    Column::cut("STATE", 12, 0),
+];
+
+impl Listing {
+    fn laid_out(&self, table: impl Fn(&[Vec<String>]) -> String, line: impl Fn(String) -> String) -> String {
+        let rows: Vec<Vec<String>> = self.adapters.iter().map(row).collect();
+        let unused = self
+            .unused
+            .iter()
+            .map(|unused| line(printable_line(&format!("not used: {}: {}", unused.path, unused.why))));
+        std::iter::once(table(&rows)).chain(unused).collect::<Vec<_>>().join("\n")
+    }
+}
+
 impl Show for Listing {
     fn text(&self) -> String {
-        let rows: Vec<Vec<String>> = self.adapters.iter().map(row).collect();
-        let head = ["NAME", "TITLE", "VERSION", "SOURCE", "DIGEST", "WIT", "GRANTS", "CALLS", "FAULTS", "STATE"];
-        let unused =
-            self.unused.iter().map(|unused| printable_line(&format!("not used: {}: {}", unused.path, unused.why)));
-        std::iter::once(table(&head, &rows)).chain(unused).collect::<Vec<_>>().join("\n")
+        let head = COLUMNS.map(|column| column.name());
+        self.laid_out(|rows| table(&head, rows), |line| line)
+    }
+
+    fn text_on(&self, screen: &Screen) -> String {
+        self.laid_out(|rows| screen.table(&COLUMNS, rows), |line| screen.broken(&line).join("\n"))
     }
 }
 

@@ -34,6 +34,7 @@ pub(super) fn unreadable(from: &str, error: PackageError) -> CommandError {
         | PackageError::Manifest(_)
         | PackageError::TwoManifests
         | PackageError::Empty
+        | PackageError::CutShort
         | PackageError::Several(_) => Exit::Failure,
     };
     CommandError::caused_by(&format!("`{from}` is no adapter"), Some(error.hint().to_owned()), exit, error)

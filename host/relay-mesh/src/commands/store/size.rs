@@ -57,6 +57,8 @@ enum FileKind {
     Indexes,
     Adapters,
     Compiled,
+    Runs,
+    Spawned,
     ServerLogs,
     Other,
 }
@@ -73,6 +75,8 @@ impl FileKind {
             FileKind::Indexes => "indexes",
             FileKind::Adapters => "adapters",
             FileKind::Compiled => "compiled adapters",
+            FileKind::Runs => "runs and reviews",
+            FileKind::Spawned => "spawned agents",
             FileKind::ServerLogs => "server logs",
             FileKind::Other => "other",
         }
@@ -94,6 +98,9 @@ impl FileKind {
             "wakes" => FileKind::WakeFiles,
             "plugins" | "adapters" | "installs" | "rates" | "programs" | "recording" => FileKind::Adapters,
             "cache" => FileKind::Compiled,
+            // Their worktrees and transcripts too.
+            "runs" | "reviews" | "pipelines" | "worktrees" => FileKind::Runs,
+            "spawned" | "driven" | "driven-ended" | "links" => FileKind::Spawned,
             _ if is_log("global") => FileKind::Events,
             _ if path.extension().is_some_and(|ending| ending == "log") => FileKind::ServerLogs,
             _ if name.starts_with("server.log.") || name.starts_with("drive.log.") => FileKind::ServerLogs,
@@ -149,6 +156,10 @@ mod tests {
             ("wakes/claude/1.jsonl", FileKind::WakeFiles),
             ("plugins/it/it.wasm", FileKind::Adapters),
             ("cache/1.cwasm", FileKind::Compiled),
+            ("runs/01K/events.jsonl", FileKind::Runs),
+            ("reviews/01K/record.json", FileKind::Runs),
+            ("spawned/01K/transcript.jsonl", FileKind::Spawned),
+            ("driven/01K.json", FileKind::Spawned),
             ("server.log", FileKind::ServerLogs),
             ("machine", FileKind::Other),
         ] {
