@@ -349,7 +349,7 @@ fn an_agent_keeps_its_name_and_its_mail_when_its_session_is_resumed() {
         assert_eq!(statuses(&stage, &id), ["stored"], "nobody was there to be notified");
         let again = client.ask("Go on.", &["--resume", &first.session]);
         assert_eq!((again.result.as_str(), &again.session), ("I read it.", &first.session), "{:?}", again.outcome);
-        assert_eq!(statuses(&stage, &id), ["stored", "accepted", "shown"]);
+        assert_eq!(texts_way(&stage, &id), ["stored", "accepted", "shown"]);
         assert_eq!(agents(&stage), ["alice"]);
         assert_eq!(session_of(&stage, "alice").as_ref(), Some(&first.session));
     });
@@ -378,7 +378,7 @@ fn a_fork_takes_over_neither_name_nor_mail() {
         assert_eq!(session_of(&stage, "alice-2").as_ref(), Some(&fork.session));
         let again = client.ask("Go on.", &["--resume", &first.session]);
         assert_eq!(again.result, "That is me.", "{:?}", again.outcome);
-        assert_eq!(statuses(&stage, &id), ["stored", "accepted", "shown"]);
+        assert_eq!(texts_way(&stage, &id), ["stored", "accepted", "shown"]);
     });
 }
 
@@ -406,7 +406,7 @@ fn a_session_that_was_killed_is_gone_and_finds_its_mail_when_it_is_resumed() {
             "{:?}",
             again.outcome
         );
-        assert_eq!(statuses(&stage, &id), ["stored", "accepted", "shown"]);
+        assert_eq!(texts_way(&stage, &id), ["stored", "accepted", "shown"]);
         assert_eq!(agents(&stage), ["alice"]);
     });
 }
@@ -601,6 +601,11 @@ fn discovered(stage: &Stage) -> Vec<Value> {
 fn statuses(stage: &Stage, id: &str) -> Vec<String> {
     let steps = status(stage, id)["recipients"][0]["history"].as_array().cloned().unwrap_or_default();
     steps.iter().filter_map(|step| step["status"].as_str().map(str::to_owned)).collect()
+}
+
+/// The statuses but for "notified": the wake file may be written before the hook of a prompt brings the text.
+fn texts_way(stage: &Stage, id: &str) -> Vec<String> {
+    statuses(stage, id).into_iter().filter(|status| status != "notified").collect()
 }
 
 /// The delivery of a message, as the user sees it.

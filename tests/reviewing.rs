@@ -564,6 +564,32 @@ fn b6_a_step_that_fails_is_told_and_nothing_is_claimed() {
 }
 
 #[test]
+fn b6_a_step_that_failed_is_done_again_and_nothing_else_is() {
+    let stage = stage();
+    // Nothing was changed, so its worktree goes at the end.
+    step(&stage, Some(1), "exit 1");
+    step(&stage, Some(2), "echo 'def f(): return 1' > f.py; said=implemented");
+    step(&stage, Some(3), "exit 1");
+    step(&stage, Some(4), &answers(&json!([finding("x", "low", "f is short", "f.py", 1)])));
+    let words = ["pipeline", "review", "--prompt", "write f", "--review", "claude"];
+    let first = stage.run(&words);
+    assert!(first.code == Some(1) && first.stderr.contains("does the failed step again"), "{first:?}");
+    let second = json_of(&stage.run(&["pipeline", "resume", "last", "--json"]));
+    assert!(second["why"].as_str().is_some_and(|why| why.starts_with("review failed")), "{second}");
+    let outcome = stage.run(&["pipeline", "resume", "last", "--review", "claude-code", "--json"]);
+    let result = json_of(&outcome);
+    assert_eq!((outcome.code, &result["ok"]), (Some(0), &json!(true)), "{outcome:?}");
+    assert_eq!(result["issues"].as_array().map(Vec::len), Some(1), "{result}");
+    let steps: Vec<&Value> = result["steps"].as_array().expect("steps").iter().map(|step| &step["step"]).collect();
+    assert_eq!(steps, ["implement", "review"]);
+    let tasks = std::fs::read_to_string(stage.programs().join("tasks")).expect("tasks");
+    assert_eq!(tasks.matches("\n=====\n").count(), 4, "what was implemented is not implemented again");
+    assert_eq!(json_of(&stage.run(&["pipeline", "resume", "last", "--json"])), result, "it is over");
+    stage.relay_ok(&["pipeline", "apply", "last"]);
+    assert_eq!(stage.run(&["pipeline", "resume", "last", "--review", "nope"]).code, Some(0), "it is over");
+}
+
+#[test]
 fn b6_a_pipeline_that_was_killed_goes_on_where_it_was() {
     let stage = stage();
     step(&stage, Some(1), "echo 'def f(): return 1' > f.py; said=implemented");

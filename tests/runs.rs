@@ -22,6 +22,7 @@ case "$task" in
     CHILDREN*) sleep 300 & setsid sleep 300 & (setsid nohup sleep 300 >/dev/null 2>&1 &)
         say '{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"started"}]},"session_id":"5e551011-0000-4000-8000-000000000001"}'
         wait ;;
+    SAYS*) say '{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"did SAYS"}]},"session_id":"5e551011-0000-4000-8000-000000000001"}' ;;
     BEHIND*) setsid sleep 300 & ;;
     BELOW*) env -i PATH="$PATH" HOME="$HOME" relay-mesh --dir "$RELAY_DIR" run claude hello > below.txt 2>&1
         echo "exit $?" >> below.txt ;;
@@ -489,6 +490,17 @@ fn what_is_below_a_live_guard_is_below_its_run_without_any_mark() {
     let told = std::fs::read_to_string(stage.project.join("below.txt")).expect("it was run");
     assert!(told.contains("to a depth of 1") && told.contains("exit 4"), "{told}");
     assert_eq!(runs(&stage).len(), 1);
+}
+
+#[test]
+fn on_a_terminal_the_answer_is_read_once() {
+    let stage = stage();
+    let words = [stage.binary().display().to_string().as_str(), "run", "claude", "SAYS"].map(str::to_owned);
+    let shell = ["sh".to_owned(), "-c".to_owned(), format!("{}; sleep 60", words.join(" "))];
+    let terminal = Terminal::start(&stage.folder, &stage.project, &stage.environment(), &shell);
+    terminal.wait_for("ended after");
+    let screen = terminal.screen();
+    assert_eq!(screen.matches("did SAYS").count(), 1, "{screen}");
 }
 
 #[test]

@@ -113,6 +113,16 @@ impl PipelineRecord {
             StepState::Running | StepState::Done { .. } => None,
         })
     }
+
+    /// Has a pipeline that ended with a step that failed go on: that step is done again. Returns whether there is one.
+    pub fn try_again(&mut self) -> bool {
+        let failed = self.steps.last_mut().filter(|step| matches!(step.state, StepState::Failed { .. }));
+        let Some(step) = failed.filter(|_| self.applied.is_none()) else { return false };
+        // What its run came to does not count any more.
+        (step.state, step.work) = (StepState::Running, None);
+        self.ended = None;
+        true
+    }
 }
 
 /// What comes next.

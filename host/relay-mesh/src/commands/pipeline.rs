@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mesh::ports::machine::{Instant, Machine as _};
 use mesh::ports::runner::Reach;
-use mesh::reviews::{PipelineRecord, Severity};
+use mesh::reviews::{PipelineRecord, Severity, StepKind};
 use mesh::runs::Workplace;
 use serde_json::Value;
 
@@ -41,9 +41,10 @@ pub(crate) struct Args {
 enum Verb {
     /// Implement a task, and have it reviewed
     Review(ReviewArgs),
-    /// Go on with a pipeline whose process was killed
-    #[command(after_help = "Example:\n  relay-mesh pipeline resume last")]
-    Resume(One),
+    /// Go on with a pipeline whose process was killed, or in which a step failed
+    #[command(after_help = "Examples:\n  relay-mesh pipeline resume last\n  \
+        relay-mesh pipeline resume last --review claude-code")]
+    Resume(ResumeArgs),
     /// Show what came of a pipeline
     #[command(after_help = "Example:\n  relay-mesh pipeline show last --json | jq .issues")]
     Show(One),
@@ -57,6 +58,15 @@ struct One {
     /// The pipeline's id, or `last`
     #[arg(value_name = "ID")]
     id: String,
+}
+
+#[derive(clap::Args, Debug)]
+struct ResumeArgs {
+    #[command(flatten)]
+    one: One,
+    /// Who reviews from here on, separated by commas [default: as before]
+    #[arg(long, value_name = "HARNESS", value_delimiter = ',')]
+    review: Vec<String>,
 }
 
 /// Implement a task, and have it reviewed
@@ -107,7 +117,7 @@ impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         match self.verb {
             Verb::Review(wanted) => start(wanted, context).await,
-            Verb::Resume(one) => resume(&one.id, context).await,
+            Verb::Resume(wanted) => resume(wanted, context).await,
             Verb::Show(one) => show(&one.id, context),
             Verb::Apply(one) => apply(&one.id, context).await,
         }
@@ -182,16 +192,34 @@ async fn start(wanted: ReviewArgs, context: &Context) -> Result<Exit, CommandErr
     go_on(context, &open, &evidence, (&folder, record), stop).await
 }
 
-async fn resume(id: &str, context: &Context) -> Result<Exit, CommandError> {
+async fn resume(ResumeArgs { one, review }: ResumeArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = Stop::listen().map_err(StreamError::Input)?;
     let open = context.open()?;
     let runs = Runs::of(&context.settings.dir.value);
     settle::settle(context, &open, &runs).await;
     let evidence = permission::evidence(context, &open, &runs).await?;
-    let (folder, record) = Pipelines::of(&context.settings.dir.value).find(id)?;
-    if record.ended.is_some() {
+    let (folder, mut record) = Pipelines::of(&context.settings.dir.value).find(&one.id)?;
+    if record.ended.is_some() && !record.try_again() {
         context.printer.say("it had ended");
         return told(context, folder.result()?);
+    }
+    if !review.is_empty() {
+        record.review.clear();
+    }
+    for typed in &review {
+        let harness = begin::harness(&open, typed).await?;
+        begin::permitted(context, &open, &runs, &evidence, (&harness, Reach::Look))?;
+        record.review.push(harness.about().harness.clone());
+    }
+    // The worktree of a pipeline that had changed nothing went with its end.
+    let is_gone = matches!(&record.workplace, Workplace::Worktree { folder, .. } if !folder.is_dir());
+    if is_gone && record.steps.iter().all(|step| step.kind == StepKind::Implement) {
+        let git = changes::git(context);
+        let placed = changes::worktree(&git, &record.asked_folder, &folder.worktree(), record.id).await?;
+        let notes;
+        (record.workplace, record.folder, notes) = placed;
+        record.commit = git.head(&record.folder).await?;
+        notes.iter().for_each(|note| context.printer.say(note));
     }
     go_on(context, &open, &evidence, (&folder, record), stop).await
 }
@@ -212,7 +240,13 @@ async fn go_on(
 
 fn told(context: &Context, result: Value) -> Result<Exit, CommandError> {
     let exit = if result["ok"] == true { Exit::Success } else { Exit::Failure };
+    let id = result["pipeline"].as_str().unwrap_or_default().to_owned();
     context.printer.show(&PipelineShape(result))?;
+    if exit == Exit::Failure {
+        context.printer.say(&format!(
+            "`relay-mesh pipeline resume {id}` does the failed step again; with `--review HARNESS` another reviews"
+        ));
+    }
     Ok(exit)
 }
 

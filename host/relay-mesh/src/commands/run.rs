@@ -170,11 +170,10 @@ impl CommandSpec for Args {
         let mut audience = Watcher::of(context, jsonl);
         let report = supervise(context, &open, begun, &mut stop, &mut audience).await?;
         if as_json || jsonl {
-            audience.ended(None);
             context.printer.line(&RunView::from(&report))?;
         } else {
-            audience.ended(answer(&report).as_deref());
-            show(context, &report)?;
+            let answer = answer(&report).filter(|answer| !audience.has_shown(answer));
+            show(context, &report, answer.as_deref())?;
         }
         Ok(exit_of(report.verdict.ending))
     }
@@ -264,9 +263,9 @@ fn answer(report: &RunReport) -> Option<String> {
 }
 
 /// Prints what a run came to, for a user: its answer, and what to do next.
-fn show(context: &Context, report: &RunReport) -> Result<(), CommandError> {
-    if let Some(answer) = answer(report) {
-        context.printer.data(&answer)?;
+fn show(context: &Context, report: &RunReport, answer: Option<&str>) -> Result<(), CommandError> {
+    if let Some(answer) = answer {
+        context.printer.data(answer)?;
     }
     for note in &report.notes {
         context.printer.say(note);
@@ -297,8 +296,7 @@ fn show(context: &Context, report: &RunReport) -> Result<(), CommandError> {
 struct Watcher {
     printer: Printer,
     mode: Mode,
-    /// What it said last. On a terminal it is shown when more follows: the last words are its answer, which is printed in
-    /// the end.
+    /// What it said last, if nothing was shown since.
     last_words: Option<String>,
 }
 
@@ -307,8 +305,6 @@ enum Mode {
     Silent,
     /// A line for each event, on standard error.
     Lines,
-    /// The same, and the answer comes on the same terminal.
-    LinesBesideTheAnswer,
     /// Each event as JSON, on standard output.
     Json,
 }
@@ -317,42 +313,30 @@ impl Watcher {
     fn of(context: &Context, jsonl: bool) -> Watcher {
         let mode = match (jsonl, context.printer.format()) {
             (true, _) => Mode::Json,
-            (false, Format::Text) if std::io::stderr().is_terminal() => {
-                if context.printer.screen().is_some() {
-                    Mode::LinesBesideTheAnswer
-                } else {
-                    Mode::Lines
-                }
-            }
+            (false, Format::Text) if std::io::stderr().is_terminal() => Mode::Lines,
             (false, Format::Text | Format::Json) => Mode::Silent,
         };
         Watcher { printer: context.printer, mode, last_words: None }
     }
 
-    /// Shows the last words too, unless they are what is printed as the answer.
-    fn ended(&mut self, answer: Option<&str>) {
-        if let Some(words) = self.last_words.take().filter(|words| answer.map(str::trim) != Some(words.trim())) {
-            self.printer.say(&words);
-        }
+    /// Whether the user has just read the answer as what was said last: on the terminal where it would be printed.
+    fn has_shown(&self, answer: &str) -> bool {
+        self.printer.screen().is_some() && self.last_words.as_deref().map(str::trim) == Some(answer.trim())
     }
 }
 
 impl Audience for Watcher {
     fn event(&mut self, event: &RunEvent) {
-        match (self.mode, event) {
-            (Mode::Silent, _) => {}
-            (Mode::LinesBesideTheAnswer, RunEvent::Said { text }) => {
-                self.ended(None);
-                self.last_words = Some(crate::render::printable(text));
-            }
-            (Mode::Lines | Mode::LinesBesideTheAnswer, _) => {
+        match self.mode {
+            Mode::Silent => {}
+            Mode::Lines => {
                 if let Some(line) = event_line(event) {
-                    self.ended(None);
                     self.printer.say(&line);
+                    self.last_words = matches!(event, RunEvent::Said { .. }).then_some(line);
                 }
             }
             // A reader that went away does not end the run: its result is kept.
-            (Mode::Json, _) => {
+            Mode::Json => {
                 let _unread = self.printer.line(event);
             }
         }

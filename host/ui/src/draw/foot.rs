@@ -43,10 +43,17 @@ pub(super) fn draw(buffer: &mut Buffer, live: &Live, screen: &Screen) -> Option<
         ("q", "quit", None),
     ];
     // Only what can be done with what is chosen; the help has all keys.
-    for (key, what, action) in keys {
-        if action.is_some_and(|action| live.can(action).is_err()) {
-            continue;
+    let can = |action: Option<Action>| action.is_none_or(|action| live.can(action).is_ok());
+    let mut shown: Vec<(&str, &str)> =
+        keys.into_iter().filter(|(.., action)| can(*action)).map(|(key, what, _)| (key, what)).collect();
+    let columns =
+        |shown: &[(&str, &str)]| shown.iter().map(|(key, what)| key.len() + what.len() + 3).sum::<usize>() - 2;
+    for leaves_first in ["e", "p", "w", "c", "/", "a"] {
+        if columns(&shown) > width {
+            shown.retain(|(key, _)| *key != leaves_first);
         }
+    }
+    for (key, what) in shown {
         line.push_span(Span::styled(key, palette.of(Tone::Strong)));
         line.push_span(Span::styled(format!(" {what}  "), palette.of(Tone::Faint)));
     }
