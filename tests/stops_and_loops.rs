@@ -1,5 +1,6 @@
-//! A user's stop, their "No" and a held loop, with the real Codex and OpenCode: what waits begins no turn by itself, and goes on when
-//! the user speaks. tests/users_stop.rs and tests/claude_code.rs have the same of Claude Code. Only the models are scripted.
+//! A user's stop, their "No" and a held loop, with the real Codex and OpenCode: what waits begins no turn by itself, and
+//! goes on when the user speaks. tests/users_stop.rs and tests/claude_code.rs have the same of Claude Code. Only the
+//! models are scripted.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -32,23 +32,12 @@ fn killed_with_a_message_beside_a_prompt() {
 fn killed_with_a_message_in_a_tools_result() {
     isolated(|| {
         let stage = installed();
-        let read = json!({"filePath": stage.project.join("README.md")});
-        let (mail, ears) = (Arc::clone(&stage), Arc::<Ears>::default());
-        let closed = Arc::clone(&ears);
-        let script = joining().answer_with("Read the readme", move |_| {
-            send_with(&mail, "alice", TEXT, QUIETLY);
-            closed.close();
-            ModelAnswer::Call { tool: "read".to_owned(), input: read.clone() }
+        let (model, session) = killed_in_a_turn(&stage, reads(&stage), |stage| {
+            send_with(stage, "alice", TEXT, QUIETLY);
         });
-        let model = Model::with_ears(script, ears);
-        let client = OpenCode::new(&stage, &model);
-        let (terminal, session) = joined(&stage, &client);
-        terminal.type_line("Read the readme.");
-        model.ears.wait_for_unheard();
-        terminal.kill();
         let point = "its request, with a tool's result, was not read";
         let killed = killed(&stage, &model, "listen", point, &only(&stage)).went_out();
-        comes_again(&stage, &model, &client, &session, killed);
+        comes_again(&stage, &model, &OpenCode::new(&stage, &model), &session, killed);
     });
 }
 
@@ -56,24 +45,15 @@ fn killed_with_a_message_in_a_tools_result() {
 fn killed_after_a_fetch() {
     isolated(|| {
         let stage = installed();
-        let (mail, ears) = (Arc::clone(&stage), Arc::<Ears>::default());
-        let closed = Arc::clone(&ears);
-        let script = joining().answer_with("Look for mail", move |_| {
-            send_with(&mail, "alice", TEXT, QUIETLY);
-            closed.close();
-            ModelAnswer::Call { tool: Client::OpenCode.tool("fetch_messages"), input: json!({}) }
+        let fetch = ModelAnswer::Call { tool: Client::OpenCode.tool("fetch_messages"), input: json!({}) };
+        let (model, session) = killed_in_a_turn(&stage, fetch, |stage| {
+            send_with(stage, "alice", TEXT, QUIETLY);
         });
-        let model = Model::with_ears(script, ears);
-        let client = OpenCode::new(&stage, &model);
-        let (terminal, session) = joined(&stage, &client);
-        terminal.type_line("Look for mail.");
-        model.ears.wait_for_unheard();
-        terminal.kill();
         is_missed(&stage);
         let client_of = ("opencode", Client::OpenCode.version(&stage));
         let point = ("fetch", "its request, with the reply, was not read");
         let killed = Killed::in_history(&stage, &model, client_of, point, (&only(&stage), TEXT)).went_out();
-        comes_again(&stage, &model, &client, &session, killed);
+        comes_again(&stage, &model, &OpenCode::new(&stage, &model), &session, killed);
     });
 }
 
@@ -98,25 +78,14 @@ fn killed_with_a_message_as_its_connectors_prompt() {
 fn killed_with_urgent_mail_between_two_steps() {
     isolated(|| {
         let stage = installed();
-        let read = json!({"filePath": stage.project.join("README.md")});
-        let (mail, ears) = (Arc::clone(&stage), Arc::<Ears>::default());
-        let closed = Arc::clone(&ears);
-        let script = joining().answer_with("Read the readme", move |_| {
-            let id = send_with(&mail, "alice", TEXT, &["--priority", "urgent"]);
+        let (model, session) = killed_in_a_turn(&stage, reads(&stage), |stage| {
+            let id = send_with(stage, "alice", TEXT, &["--priority", "urgent"]);
             // OpenCode has taken it before the tool runs.
-            DeliveryHistory::up_to(&mail, &id, "accepted");
-            closed.close();
-            ModelAnswer::Call { tool: "read".to_owned(), input: read.clone() }
+            DeliveryHistory::up_to(stage, &id, "accepted");
         });
-        let model = Model::with_ears(script, ears);
-        let client = OpenCode::new(&stage, &model);
-        let (terminal, session) = joined(&stage, &client);
-        terminal.type_line("Read the readme.");
-        model.ears.wait_for_unheard();
-        terminal.kill();
         let point = "in a turn, its request with urgent mail was not read";
         let killed = killed(&stage, &model, "listen", point, &only(&stage)).kept();
-        comes_again(&stage, &model, &client, &session, killed);
+        comes_again(&stage, &model, &OpenCode::new(&stage, &model), &session, killed);
     });
 }
 
@@ -145,6 +114,28 @@ fn killed_with_a_prompt_over_http() {
         server.begin(&session, "Good morning");
         killed.comes_again(&stage, &model);
     });
+}
+
+/// Mail comes while a turn runs, then its model calls a tool, and does not read the request that has the result: there it
+/// is killed. Returns its session too.
+fn killed_in_a_turn(stage: &Arc<Stage>, call: ModelAnswer, mail: impl Fn(&Stage) + Send + 'static) -> (Model, String) {
+    let (writer, ears) = (Arc::clone(stage), Arc::<Ears>::default());
+    let closed = Arc::clone(&ears);
+    let script = joining().answer_with("Do your work", move |_| {
+        mail(&writer);
+        closed.close();
+        call.clone()
+    });
+    let model = Model::with_ears(script, ears);
+    let (terminal, session) = joined(stage, &OpenCode::new(stage, &model));
+    terminal.type_line("Do your work.");
+    model.ears.wait_for_unheard();
+    terminal.kill();
+    (model, session)
+}
+
+fn reads(stage: &Stage) -> ModelAnswer {
+    ModelAnswer::Call { tool: "read".to_owned(), input: json!({"filePath": stage.project.join("README.md")}) }
 }
 
 fn killed(stage: &Stage, model: &Model, route: &str, point: &str, id: &str) -> Killed {

@@ -109,9 +109,7 @@ impl Printer {
     /// Prints sentences to standard output, on a terminal broken between words.
     pub(crate) fn sentences(&self, text: &str) -> Result<(), CommandError> {
         match &self.screen {
-            Some(screen) => {
-                self.data(&text.lines().flat_map(|line| screen.broken(line)).collect::<Vec<_>>().join("\n"))
-            }
+            Some(screen) => self.data(&screen.sentences(text)),
             None => self.data(text),
         }
     }
@@ -127,9 +125,7 @@ impl Printer {
         match (self.talk, self.columns_of_errors) {
             (Talk::Quiet, _) => {}
             (Talk::Normal, None) => last_words(text),
-            (Talk::Normal, Some(columns)) => {
-                last_words(&text.lines().flat_map(|line| screen::broken(line, columns)).collect::<Vec<_>>().join("\n"));
-            }
+            (Talk::Normal, Some(columns)) => last_words(&screen::sentences(text, columns)),
         }
     }
 

@@ -191,15 +191,25 @@ impl Screen {
         labelled(label, label.width(), text, self.columns)
     }
 
+    /// Lines of sentences, each broken between words.
+    pub(crate) fn sentences(&self, text: &str) -> String {
+        sentences(text, self.columns)
+    }
+
     /// A line of sentences, broken between words: see [`broken`].
     pub(crate) fn broken(&self, line: &str) -> Vec<String> {
         broken(line, self.columns)
     }
 }
 
+/// Lines of sentences, each broken between words.
+pub(crate) fn sentences(text: &str, columns: usize) -> String {
+    text.lines().flat_map(|line| broken(line, columns)).collect::<Vec<_>>().join("\n")
+}
+
 /// A line of sentences, broken between words. What follows stands below the beginning of its text: in `  NAME  WORDS`
 /// below the words.
-pub(crate) fn broken(line: &str, columns: usize) -> Vec<String> {
+fn broken(line: &str, columns: usize) -> Vec<String> {
     let first = wrapped(line, columns).into_iter().next().unwrap_or_default();
     let rest = line.get(first.len()..).unwrap_or_default().trim_start();
     if rest.is_empty() {

@@ -137,12 +137,8 @@ async fn start(wanted: ReviewArgs, context: &Context) -> Result<Exit, CommandErr
     let asked = begin::existing(&asked)?;
     let implement = begin::harness(&open, &wanted.implement).await?;
     begin::permitted(context, &open, &runs, &evidence, (&implement, Reach::Edit))?;
-    let mut review = Vec::new();
-    for typed in wanted.review.iter().chain(&wanted.verify) {
-        let harness = begin::harness(&open, typed).await?;
-        begin::permitted(context, &open, &runs, &evidence, (&harness, Reach::Look))?;
-        review.push(harness.about().harness.clone());
-    }
+    let typed = wanted.review.iter().chain(&wanted.verify);
+    let mut review = reviewers(context, &open, &evidence, typed).await?;
     let verify = wanted.verify.and_then(|_| review.pop());
     let pipelines = Pipelines::of(&context.settings.dir.value);
     let before = Instant(open.machine.now().0.saturating_sub(context.settings.keep.value));
@@ -192,6 +188,23 @@ async fn start(wanted: ReviewArgs, context: &Context) -> Result<Exit, CommandErr
     go_on(context, &open, &evidence, (&folder, record), stop).await
 }
 
+/// The harnesses of these names, each of which may review.
+async fn reviewers(
+    context: &Context,
+    open: &crate::compose::Open,
+    evidence: &Evidence,
+    typed: impl Iterator<Item = &String>,
+) -> Result<Vec<String>, CommandError> {
+    let runs = Runs::of(&context.settings.dir.value);
+    let mut names = Vec::new();
+    for typed in typed {
+        let harness = begin::harness(open, typed).await?;
+        begin::permitted(context, open, &runs, evidence, (&harness, Reach::Look))?;
+        names.push(harness.about().harness.clone());
+    }
+    Ok(names)
+}
+
 async fn resume(ResumeArgs { one, review }: ResumeArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = Stop::listen().map_err(StreamError::Input)?;
     let open = context.open()?;
@@ -204,12 +217,7 @@ async fn resume(ResumeArgs { one, review }: ResumeArgs, context: &Context) -> Re
         return told(context, folder.result()?);
     }
     if !review.is_empty() {
-        record.review.clear();
-    }
-    for typed in &review {
-        let harness = begin::harness(&open, typed).await?;
-        begin::permitted(context, &open, &runs, &evidence, (&harness, Reach::Look))?;
-        record.review.push(harness.about().harness.clone());
+        record.review = reviewers(context, &open, &evidence, review.iter()).await?;
     }
     // The worktree of a pipeline that had changed nothing went with its end.
     let is_gone = matches!(&record.workplace, Workplace::Worktree { folder, .. } if !folder.is_dir());

@@ -88,7 +88,7 @@ impl Show for MailShape {
     }
 
     fn text_on(&self, screen: &Screen) -> String {
-        self.laid_out(|headline| screen.broken(&headline).join("\n"))
+        self.laid_out(|headline| screen.sentences(&headline))
     }
 }
 

@@ -62,7 +62,7 @@ impl Show for MessageStatusShape {
     }
 
     fn text_on(&self, screen: &Screen) -> String {
-        let headline = screen.broken(&headline(&self.message, self.now)).join("\n");
+        let headline = screen.sentences(&headline(&self.message, self.now));
         let steps = screen.last_below(&HEAD, &self.rows());
         format!("{headline}\n{}\n\n{steps}", message_text(&self.message))
     }

@@ -96,7 +96,7 @@ struct Listing {
     unused: Vec<UnusedLine>,
 }
 
-/// A narrow terminal has no room for all of them: the state and what is lent stay longest.
+/// A narrow terminal has no room for all of them: the name and the state stay longest.
 const COLUMNS: [Column; 10] = [
     Column::whole("NAME", 0),
     Column::cut("TITLE", 8, 6),
@@ -128,7 +128,7 @@ impl Show for Listing {
     }
 
     fn text_on(&self, screen: &Screen) -> String {
-        self.laid_out(|rows| screen.table(&COLUMNS, rows), |line| screen.broken(&line).join("\n"))
+        self.laid_out(|rows| screen.table(&COLUMNS, rows), |line| screen.sentences(&line))
     }
 }
 
