@@ -7,6 +7,7 @@ here a second time. A project's files hold nothing of this machine, but for the 
 import io
 import json
 import os
+import shlex
 import tempfile
 import time
 import tomllib
@@ -89,9 +90,11 @@ def claude_plugin(release: Release, files: dict[str, str]) -> dict[str, bytes]:
     program = str(release.binary.resolve())
     hooks = json.loads(files[".claude/settings.local.json"])["hooks"]
     for hook in each(hooks):
-        if hook["command"] != program:
-            raise PackagingError(f"a hook of Claude Code runs {hook['command']}, and not {program}")
-        hook["command"] = " ".join([f'"{PROGRAM}"', *hook.pop("args"), OF_PLUGIN])
+        words = [hook["command"], *hook.pop("args")]
+        if words.count(program) != 1:
+            raise PackagingError(f"a hook of Claude Code runs {words[0]}, and not {program}")
+        line = [f'"{PROGRAM}"' if word == program else shlex.quote(word) for word in words]
+        hook["command"] = " ".join([*line, OF_PLUGIN])
     return {
         ".claude-plugin/plugin.json": as_json(identity(release)),
         ".mcp.json": files[".mcp.json"].encode(),

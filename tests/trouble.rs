@@ -2,10 +2,12 @@
 //! twice. The real clients run only in cases that need them.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use serde_json::json;
 use test_support::{
-    Client, Codex, DeliveryHistory, Model, Program, Running, Stage, isolated, send, session_of, unread, wait_for,
+    ClaudeCode, Client, Codex, DeliveryHistory, Gemini, Model, Program, Running, Script, Stage, Terminal, isolated,
+    send, session_of, unread, wait_for, wait_or_show,
 };
 
 /// Damages what an install made.
@@ -220,6 +222,75 @@ fn mail_for_an_archived_thread_of_codex_waits_until_it_is_taken_out_again() {
 
 /// The doctor reports it, with a fix on the next line.
 #[track_caller]
+#[test]
+fn claude_code_says_that_our_program_was_deleted_and_what_to_do() {
+    isolated(|| {
+        let stage = deleted("claude-code");
+        let model = Model::start(Script::new());
+        names_the_cure(&stage, &ClaudeCode::new(&stage, &model).open(), "Claude Code");
+    });
+}
+
+#[test]
+fn codex_says_that_our_program_was_deleted_and_what_to_do() {
+    isolated(|| {
+        let stage = deleted("codex");
+        let model = Model::start(Script::new().say("Hello", "Hello to you."));
+        let codex = Codex::new(&stage, &model);
+        let terminal = codex.open();
+        terminal.type_line("Hello");
+        names_the_cure(&stage, &terminal, "Codex");
+        Codex::says(&terminal, "Hello to you.");
+    });
+}
+
+#[test]
+fn gemini_cli_says_that_our_program_was_deleted_and_what_to_do() {
+    isolated(|| {
+        let stage = deleted("gemini-cli");
+        let model = Model::start(Script::new());
+        let client = Gemini::new(&stage, &model);
+        // As a user starts it: without its server it is never as ready as `open` waits for.
+        let terminal = Terminal::start(&stage.folder, &stage.project, client.environment(), &["gemini".to_owned()]);
+        names_the_cure(&stage, &terminal, "Gemini CLI");
+    });
+}
+
+/// A stage whose user has set up the harness for every project, with a relay-mesh that they deleted later.
+fn deleted(harness: &str) -> Stage {
+    let stage = stage();
+    let program = own_program(&stage);
+    std::fs::create_dir_all(program.parent().expect("a folder")).expect("the stage is writable");
+    // A link would be followed: what it leads to is still there.
+    std::fs::copy(stage.binary(), &program).expect("the stage is writable");
+    let environment = stage.environment();
+    let environment = environment.iter().map(|(name, value)| (name, value));
+    Program::new(&program)
+        .args(["install", harness, "--user", "--yes"])
+        .envs(environment)
+        .within(&stage.home)
+        .succeed();
+    std::fs::remove_file(&program).expect("it is the user's");
+    stage
+}
+
+fn own_program(stage: &Stage) -> PathBuf {
+    stage.home.join("tools/relay-mesh")
+}
+
+/// Waits until the screen says it, however its lines are broken.
+fn names_the_cure(stage: &Stage, terminal: &Terminal, title: &str) {
+    let program = own_program(stage);
+    let cure = format!(
+        "relay-mesh is missing: its hooks run {}, and there is no such program. Install it again, or remove its hooks \
+         from {title}.",
+        program.display()
+    );
+    let plain = |text: &str| text.split_whitespace().collect::<String>();
+    let look = || plain(&terminal.screen()).contains(&plain(&cure)).then_some(());
+    wait_or_show("the screen names the cure", look, || terminal.screen());
+}
+
 fn is_ill(stage: &Stage, harness: &str, says: &str) {
     let examined = stage.run(&["doctor", harness]);
     let told = format!("{}{}", examined.stdout, examined.stderr);

@@ -78,9 +78,32 @@ impl Setup {
     /// );
     /// ```
     pub fn hook_line(&self, harness: &str, event: &str) -> String {
+        self.line("", harness, event)
+    }
+
+    fn line(&self, before_program: &str, harness: &str, event: &str) -> String {
         let variables = self.environment.iter().map(|(name, value)| format!("{name}={}", shell_word(value)));
         let words = self.hook_words(harness, event);
-        variables.chain(words.iter().map(|word| shell_word(word))).collect::<Vec<_>>().join(" ")
+        let program = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+        variables.map(|variable| variable + " ").chain([before_program.to_owned(), program]).collect()
+    }
+
+    /// The line, committed or not, for a hook that the harness runs early and whose `systemMessage` it shows:
+    /// if the program is missing, it tells the user what to do, instead of failing.
+    ///
+    /// ```
+    /// use relay_mesh_sdk::{install::{Action, Scope}, testing};
+    /// let setup = testing::setup(Action::Install, Scope::Project);
+    /// let line = setup.telling_hook_line("toad", "start", "Toad");
+    /// assert!(line.starts_with("/bin/sh -c 'command -v \"$0\""));
+    /// assert!(line.ends_with(r#" "${RELAY_MESH_BIN:-relay-mesh}" hook toad start"#));
+    /// ```
+    pub fn telling_hook_line(&self, harness: &str, event: &str, title: &str) -> String {
+        let before = format!("/bin/sh -c {} ", shell_word(&run_or_tell(title)));
+        match self.scope {
+            Scope::Project => before + &self.committed_hook_line(harness, event),
+            Scope::User => self.line(&before, harness, event),
+        }
     }
 
     /// The line for a file that a team commits: it holds nothing that belongs to this machine.
@@ -101,6 +124,17 @@ impl Setup {
 /// The program in a shell line that a team commits: each machine has it on its PATH, or sets
 /// RELAY_MESH_BIN.
 pub const COMMITTED_PROGRAM: &str = "\"${RELAY_MESH_BIN:-relay-mesh}\"";
+
+/// A script for `sh -c` with a program and its arguments behind it, which it becomes. If there is no such program, it
+/// prints a `systemMessage` that says so.
+pub fn run_or_tell(title: &str) -> String {
+    let cure = format!(
+        "relay-mesh is missing: its hooks run $0, and there is no such program. Install it again, or remove its \
+         hooks from {title}."
+    );
+    let told = format!(r#"{{ printf "{{\"systemMessage\":\"%s\"}}" "{cure}"; exit; }}"#);
+    format!(r#"command -v "$0" >/dev/null || {told}; exec "$0" "$@""#)
+}
 
 /// Whether a shell line runs one of our hooks, of this install or an older one. The program's path does not
 /// matter.

@@ -42,7 +42,8 @@ pub(crate) fn unpacked(stage: &Stage) -> PathBuf {
     folder
 }
 
-/// Each hook of a settings file: its event, matcher, arguments, and what else is said of it.
+/// Each hook of a settings file: its event, matcher, what runs before the program, arguments, and what else is said of
+/// it.
 pub(crate) fn lines_of(settings: &str) -> Vec<String> {
     let settings: Value = serde_json::from_str(settings).expect("JSON");
     let mut lines = Vec::new();
@@ -50,16 +51,22 @@ pub(crate) fn lines_of(settings: &str) -> Vec<String> {
         for group in groups.as_array().expect("groups") {
             let mut hook = group["hooks"][0].clone();
             let line = hook["command"].as_str().expect("a command").to_owned();
-            let arguments = match hook["args"].as_array() {
-                Some(words) => words.iter().map(|word| word.as_str().expect("text")).collect::<Vec<_>>().join(" "),
+            let (before, arguments) = match hook["args"].as_array() {
+                Some(words) => {
+                    let words: Vec<&str> = words.iter().map(|word| word.as_str().expect("text")).collect();
+                    let ours = words.iter().position(|word| *word == "hook").expect("it runs a hook");
+                    let before = if ours == 0 { String::new() } else { format!("{line} -c '{}'", words[1]) };
+                    (before, words[ours..].join(" "))
+                }
                 None => {
                     let program = "\"${RELAY_MESH_BIN:-relay-mesh}\" ";
-                    line.strip_prefix(program).expect("it runs the program by its name").to_owned()
+                    let (before, arguments) = line.split_once(program).expect("it runs the program by its name");
+                    (before.trim_end().to_owned(), arguments.to_owned())
                 }
             };
             let further = hook.as_object_mut().expect("a hook");
             further.retain(|key, _| key != "command" && key != "args");
-            lines.push(format!("{event} {} {arguments} | {}", group["matcher"], json!(further)));
+            lines.push(format!("{event} {} {before} {arguments} | {}", group["matcher"], json!(further)));
         }
     }
     lines

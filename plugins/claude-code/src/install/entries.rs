@@ -1,6 +1,6 @@
 //! What we write into Claude Code's settings, and how we match it.
 
-use relay_mesh_sdk::install::{Server, Setup, is_hook_line};
+use relay_mesh_sdk::install::{Server, Setup, is_hook_line, run_or_tell};
 use serde_json::{Map, Value, json};
 
 struct Hook {
@@ -12,17 +12,19 @@ struct Hook {
     patience_s: Option<u32>,
     /// Runs in the background and wakes the session if it exits with code 2.
     rewakes: bool,
+    /// Tells the user if our program is missing.
+    tells: bool,
 }
 
 const fn on(event: &'static str) -> Hook {
-    Hook { event, matcher: None, timeout_s: 10, patience_s: None, rewakes: false }
+    Hook { event, matcher: None, timeout_s: 10, patience_s: None, rewakes: false, tells: false }
 }
 
 /// Every hook, in the order in which a session meets them.
 const HOOKS: &[Hook] = &[
     // Longer than for other hooks, because only this one names the wake file, and the adapter may have to be
     // compiled first.
-    Hook { timeout_s: 60, patience_s: Some(50), ..on("SessionStart") },
+    Hook { timeout_s: 60, patience_s: Some(50), tells: true, ..on("SessionStart") },
     on("UserPromptSubmit"),
     Hook { matcher: Some(before_tools), ..on("PreToolUse") },
     on("PostToolUse"),
@@ -49,11 +51,15 @@ fn before_tools(server: &str) -> String {
 }
 
 pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
-    HOOKS.iter().map(|hook| (hook.event, group(hook, setup))).collect()
+    HOOKS.iter().map(|hook| (hook.event, group(hook, hook.tells, setup))).collect()
 }
 
-fn group(hook: &Hook, setup: &Setup) -> Value {
-    let mut words = setup.hook_words("claude-code", hook.event);
+fn group(hook: &Hook, tells: bool, setup: &Setup) -> Value {
+    let mut words = match tells {
+        true => ["/bin/sh", "-c", &run_or_tell("Claude Code")].map(str::to_owned).to_vec(),
+        false => Vec::new(),
+    };
+    words.extend(setup.hook_words("claude-code", hook.event));
     words.extend(hook.patience_s.into_iter().flat_map(|seconds| ["--timeout".to_owned(), seconds.to_string()]));
     let (program, arguments) = words.split_first().expect("a command line has a program");
     // With `args` Claude Code runs the program without a shell.
@@ -69,10 +75,11 @@ fn group(hook: &Hook, setup: &Setup) -> Value {
     Value::Object(group)
 }
 
-/// Our hooks as one value, for the settings of a run. A run is not woken: it ends with its turn.
+/// Our hooks as one value, for the settings of a run. A run is not woken: it ends with its turn. Our program is there:
+/// it starts the run.
 pub(crate) fn run_hooks(setup: &Setup) -> Value {
     let while_it_runs = HOOKS.iter().filter(|hook| !hook.rewakes);
-    Value::Object(while_it_runs.map(|hook| (hook.event.to_owned(), json!([group(hook, setup)]))).collect())
+    Value::Object(while_it_runs.map(|hook| (hook.event.to_owned(), json!([group(hook, false, setup)]))).collect())
 }
 
 /// Whether a handler is ours, of this install or an older one. The program's path does not matter.

@@ -14,16 +14,18 @@ struct Hook {
     /// The tools that it is for; none for all, or if the event takes no matcher.
     matcher: Option<&'static str>,
     timeout_s: u32,
+    /// Tells the user if our program is missing. Codex says only that some hook failed.
+    tells: bool,
 }
 
 const fn on(event: &'static str) -> Hook {
-    Hook { event, matcher: None, timeout_s: 10 }
+    Hook { event, matcher: None, timeout_s: 10, tells: false }
 }
 
 /// Every hook, in the order in which a thread meets them.
 const HOOKS: &[Hook] = &[
     on("SessionStart"),
-    on("UserPromptSubmit"),
+    Hook { tells: true, ..on("UserPromptSubmit") },
     on("PreModelRequest"),
     // Only tools that write files: the others run without our hook.
     Hook { matcher: Some("apply_patch"), ..on("PreToolUse") },
@@ -56,6 +58,7 @@ const OURS: [&str; 6] = ["command", "args", "env", "env_vars", "url", "bearer_to
 pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
     let group = |hook: &Hook| {
         let command = match setup.scope {
+            _ if hook.tells => setup.telling_hook_line(HARNESS, hook.event, "Codex"),
             Scope::Project => setup.committed_hook_line(HARNESS, hook.event),
             Scope::User => setup.hook_line(HARNESS, hook.event),
         };

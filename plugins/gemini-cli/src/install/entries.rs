@@ -35,6 +35,8 @@ pub(super) fn groups(setup: &Setup) -> Vec<(&'static str, Value)> {
 
 fn handler(event: &str, setup: &Setup) -> Value {
     let command = match setup.scope {
+        // The first hook also tells the user if our program is missing.
+        _ if event == "SessionStart" => setup.telling_hook_line(HARNESS, event, "Gemini CLI"),
         Scope::Project => setup.committed_hook_line(HARNESS, event),
         Scope::User => setup.hook_line(HARNESS, event),
     };
