@@ -1,13 +1,16 @@
 //! One thread: what was said in it by everybody, and where each message stands with each recipient.
 
 use std::collections::{BTreeMap, HashSet};
+use std::pin::pin;
 
+use futures::StreamExt as _;
 use serde::Deserialize;
 use store::StoreError;
 
 use super::MailReader;
 use super::reader::Sight;
 use super::scan::scan;
+use crate::agents::list::of_each;
 use crate::core::Core;
 use crate::messages::id_prefix::{self, IdError};
 use crate::messages::kept;
@@ -82,12 +85,7 @@ async fn thread_of_message(core: &Core, reader: &MailReader, typed: &str) -> Res
             owners
         }
     };
-    for owner in owners {
-        if let Some(kept) = kept::one_of(core, &owner, id).await? {
-            return Ok(Some(kept.message.thread));
-        }
-    }
-    Ok(None)
+    Ok(kept::of_any(core, owners, id).await?.map(|kept| kept.message.thread))
 }
 
 async fn named(core: &Core, reader: &MailReader, name: &str, limit: usize) -> Result<Thread, StoreError> {
@@ -139,14 +137,21 @@ pub(crate) async fn with_recipients(
         owners.iter().for_each(|owner| of_owner.entry(owner).or_default().push(*id));
     }
     let mut found: BTreeMap<MessageId, MessageStatus> = BTreeMap::new();
-    for (owner, ids) in of_owner {
+    let asked = of_owner.into_iter().collect();
+    let mut looks = pin!(of_each(core, asked, |(owner, ids): (&AgentName, Vec<MessageId>)| async move {
+        let mut those = Vec::new();
         for kept in kept::these(core, owner, &ids).await? {
             let recipient = recipient_status(core, owner, &kept).await?;
-            match found.get_mut(&kept.message.id) {
+            those.push((kept.message, recipient));
+        }
+        Ok::<_, StoreError>(those)
+    }));
+    while let Some(those) = looks.next().await {
+        for (message, recipient) in those? {
+            match found.get_mut(&message.id) {
                 Some(status) => status.recipients.push(recipient),
                 None => {
-                    let status = MessageStatus { message: kept.message, recipients: vec![recipient] };
-                    found.insert(status.message.id, status);
+                    found.insert(message.id, MessageStatus { message, recipients: vec![recipient] });
                 }
             }
         }

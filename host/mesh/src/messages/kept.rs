@@ -1,9 +1,12 @@
 //! Looks messages up in an inbox, settled or not, with what its receipts say of each.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 
+use futures::StreamExt as _;
 use store::{Entry, Key, Position, Seek, StoreError, Term};
 
+use crate::agents::list::of_each;
 use crate::core::Core;
 use crate::messages::Message;
 use crate::messages::fetch::Fetch;
@@ -46,6 +49,21 @@ pub(crate) async fn these(core: &Core, name: &AgentName, ids: &[MessageId]) -> R
 /// One message of an inbox and its delivery history; none if it is not there.
 pub(crate) async fn one_of(core: &Core, name: &AgentName, id: MessageId) -> Result<Option<KeptMessage>, StoreError> {
     Ok(these(core, name, &[id]).await?.pop())
+}
+
+/// The first of these agents' copies of a message, as in [`one_of`].
+pub(crate) async fn of_any(
+    core: &Core,
+    owners: Vec<AgentName>,
+    id: MessageId,
+) -> Result<Option<KeptMessage>, StoreError> {
+    let mut looks = pin!(of_each(core, owners, |owner: AgentName| async move { one_of(core, &owner, id).await }));
+    while let Some(kept) = looks.next().await {
+        if let Some(kept) = kept? {
+            return Ok(Some(kept));
+        }
+    }
+    Ok(None)
 }
 
 /// The newest messages of an inbox that are wanted, settled or not, in the order of the inbox.

@@ -461,12 +461,7 @@ pub(crate) async fn known_message(
     if owners.is_empty() && sight == Sight::All {
         owners = agents::list::names(core).await?;
     }
-    for owner in owners {
-        if let Some(kept) = kept::one_of(core, &owner, id).await? {
-            return Ok(Some(kept.message));
-        }
-    }
-    Ok(None)
+    Ok(kept::of_any(core, owners, id).await?.map(|kept| kept.message))
 }
 
 impl Sending {

@@ -219,14 +219,17 @@ fn stuck(to: &AgentName, inbox: &Inbox, why: impl Fn(&DeliveryHistory) -> Option
 }
 
 async fn histories(core: &Core, owners: &[AgentName], id: MessageId) -> Result<Option<MessageStatus>, StoreError> {
+    let mut looks = pin!(agents::list::of_each(core, owners.to_vec(), |owner: AgentName| async move {
+        let Some(kept) = kept::one_of(core, &owner, id).await? else { return Ok(None) };
+        let recipient = recipient_status(core, &owner, &kept).await?;
+        Ok::<_, StoreError>(Some((kept.message, recipient)))
+    }));
     let mut status: Option<MessageStatus> = None;
-    for owner in owners {
-        if let Some(kept) = kept::one_of(core, owner, id).await? {
-            let recipient = recipient_status(core, owner, &kept).await?;
-            match &mut status {
-                Some(status) => status.recipients.push(recipient),
-                None => status = Some(MessageStatus { message: kept.message, recipients: vec![recipient] }),
-            }
+    while let Some(found) = looks.next().await {
+        let Some((message, recipient)) = found? else { continue };
+        match &mut status {
+            Some(status) => status.recipients.push(recipient),
+            None => status = Some(MessageStatus { message, recipients: vec![recipient] }),
         }
     }
     Ok(status)
