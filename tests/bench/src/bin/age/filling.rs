@@ -35,6 +35,8 @@ pub(crate) struct Stores {
     pub(crate) project: String,
     /// Whether each message is a message of the server's too, as in the product.
     pub(crate) one_by_one: bool,
+    /// Begins a new segment of a log with each append, where logs have segments of our own.
+    pub(crate) sealing: Option<Arc<dyn Store>>,
 }
 
 /// Lines of one log that are not written yet.
@@ -42,19 +44,20 @@ struct Pending {
     log: Key,
     lines: Vec<Vec<u8>>,
     at_once: usize,
+    begins_segment: bool,
     end: Position,
 }
 
 impl Pending {
     fn of(log: Key, at_once: usize) -> Pending {
-        Pending { log, lines: Vec::new(), at_once, end: Position::START }
+        Pending { log, lines: Vec::new(), at_once, begins_segment: false, end: Position::START }
     }
 
     fn push(&mut self, line: impl Into<Vec<u8>>) {
         self.lines.push(line.into());
     }
 
-    async fn write(&mut self, store: &dyn Store) -> Result<(), Failure> {
+    async fn write(&mut self, stores: &Stores) -> Result<(), Failure> {
         let mut lines = self.lines.as_slice();
         while !lines.is_empty() {
             let mut bytes = 0;
@@ -63,6 +66,11 @@ impl Pending {
                 bytes <= self.at_once
             });
             let (now, later) = lines.split_at(fit.count().clamp(1, lines.len()));
+            let store = match &stores.sealing {
+                Some(sealing) if self.begins_segment => sealing,
+                Some(_) | None => &stores.shared,
+            };
+            self.begins_segment = false;
             self.end = store.append(&self.log, now, Expect::Any, Durability::Process).await?;
             lines = later;
         }
@@ -100,6 +108,9 @@ pub(crate) async fn fill(stores: &Stores, span: Span) -> Result<Samples, Failure
     let mut cursors = None;
     while let Some(delivery) = traffic.next()? {
         let Message { id, at, trace, .. } = delivery.message;
+        if span.messages - writer.samples.messages == span.of_a_day {
+            writer.begin_segments().await?;
+        }
         if delivery.waits && cursors.is_none() {
             writer.write().await?;
             cursors = Some(writer.ends());
@@ -229,10 +240,21 @@ impl Writer<'_> {
     }
 
     async fn write(&mut self) -> Result<(), Failure> {
-        let shared = &*self.stores.shared;
-        let logs = self.inboxes.iter_mut().chain(&mut self.receipts).chain(&mut self.sent);
+        let stores = self.stores;
         // At once, because servers take a round trip for each append.
-        try_join_all(logs.chain([&mut self.global]).map(|log| log.write(shared))).await.map(drop)
+        try_join_all(self.logs().map(|log| log.write(stores))).await.map(drop)
+    }
+
+    /// Makes the open segments of all ages as long as those of a day. Otherwise each would be somewhere between nothing
+    /// and a megabyte, and a lookup, which reads it from its beginning, would measure that and not the age.
+    async fn begin_segments(&mut self) -> Result<(), Failure> {
+        self.write().await?;
+        self.logs().for_each(|log| log.begins_segment = true);
+        Ok(())
+    }
+
+    fn logs(&mut self) -> impl Iterator<Item = &mut Pending> {
+        self.inboxes.iter_mut().chain(&mut self.receipts).chain(&mut self.sent).chain([&mut self.global])
     }
 
     /// Leaves every agent as it is at the end of the last day: alive, in its latest session.

@@ -258,20 +258,19 @@ pub(crate) fn stores(
 ) -> Result<Stores, Failure> {
     let rule = Some(Arc::new(mesh::MeshIndexRule) as _);
     let options = FilesOptions { durability: Durability::Process, rule, ..FilesOptions::default() };
-    let local: Arc<dyn store::Store> = Arc::new(FilesStore::open(data, options)?);
+    let local: Arc<dyn store::Store> = Arc::new(FilesStore::open(data, options.clone())?);
     let shared = match server {
         None => Arc::clone(&local),
         Some(server) => {
-            let options =
-                NatsOptions { servers: vec![server.url()], machine: machine.clone(), ..NatsOptions::default() };
-            Arc::new(NatsStore::with_rules(
-                options,
-                Some(Arc::new(mesh::AgentOwnership)),
-                Arc::new(mesh::MeshIndexRule),
-            ))
+            let nats = NatsOptions { servers: vec![server.url()], machine: machine.clone(), ..NatsOptions::default() };
+            Arc::new(NatsStore::with_rules(nats, Some(Arc::new(mesh::AgentOwnership)), Arc::new(mesh::MeshIndexRule)))
         }
     };
-    Ok(Stores { shared, local, machine, project, one_by_one: server.is_some() })
+    let sealing: Option<Arc<dyn store::Store>> = match server {
+        None => Some(Arc::new(FilesStore::open(data, FilesOptions { rotate_at: 1, ..options })?)),
+        Some(_) => None,
+    };
+    Ok(Stores { shared, local, machine, project, one_by_one: server.is_some(), sealing })
 }
 
 /// Writes what the system still holds back, so that it is not written while something is measured.

@@ -44,6 +44,8 @@ pub(crate) struct Span {
     length: u64,
     /// How many messages it has.
     pub(crate) messages: u64,
+    /// How many the folder of a day has.
+    pub(crate) of_a_day: u64,
     session: u64,
 }
 
@@ -53,7 +55,8 @@ impl Span {
         let divisor = divide * age.divisor();
         let length = age.days() * DAY;
         let messages = (age.days() * MESSAGES / divisor).max(AGENTS as u64 * WAITING * 2);
-        Span { start: end - length, length, messages, session: DAY * AGENTS as u64 * divisor / SESSIONS }
+        let of_a_day = (MESSAGES / divide).min(messages);
+        Span { start: end - length, length, messages, of_a_day, session: DAY * AGENTS as u64 * divisor / SESSIONS }
     }
 
     /// The end of its last day.
