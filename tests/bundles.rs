@@ -16,7 +16,8 @@ use scene::{
 };
 use serde_json::{Value, json};
 use test_support::{
-    ClaudeCode, Codex, DeliveryHistory, Model, ModelAnswer, Program, Script, agents, isolated, send, session_of,
+    ClaudeCode, Codex, DeliveryHistory, Model, ModelAnswer, Program, Script, agents, environment_to_start, isolated,
+    send, session_of,
 };
 
 #[test]
@@ -318,6 +319,25 @@ fn the_server_of_an_agent_plugin_knows_in_which_folder_its_user_works() {
 }
 
 #[test]
+fn copilot_takes_the_bundle_and_its_agent_joins() {
+    isolated(|| {
+        let stage = stage();
+        let bundle = unpacked(&stage).display().to_string();
+        let model = Model::start(Script::joining("relay-mesh-register_agent", "alice"));
+        let environment = environment_to_start("copilot", &stage, &model);
+        let copilot = |words: &[&str]| {
+            let program = Program::new(stage.programs().join("copilot")).args(words).envs(environment.iter().cloned());
+            program.within(&stage.project).succeed()
+        };
+        copilot(&["plugin", "marketplace", "add", &bundle]);
+        copilot(&["plugin", "install", ID]);
+        let said = copilot(&["-p", "Join the mesh as alice.", "--allow-all-tools"]);
+        assert!(said.contains("I am alice."), "{said}");
+        assert_eq!(project_of_alice(&stage), stage.project_path());
+    });
+}
+
+#[test]
 fn each_command_of_the_page_says_what_the_page_says() {
     isolated(|| {
         let stage = stage();
@@ -325,6 +345,7 @@ fn each_command_of_the_page_says_what_the_page_says() {
         std::fs::rename(bundle, stage.home.join("relay-mesh-plugins")).expect("the home is writable");
         let model = Model::start(Script::new());
         let (claude_code, codex) = (ClaudeCode::new(&stage, &model), Codex::new(&stage, &model));
+        let copilot = environment_to_start("copilot", &stage, &model);
         std::os::unix::fs::symlink(ClaudeCode::program_path(), stage.programs().join("claude")).expect("a link");
         let page = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plugins-of-harnesses.md"));
         let blocks = page.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
@@ -332,9 +353,9 @@ fn each_command_of_the_page_says_what_the_page_says() {
             .flat_map(|block| block.split("$ ").skip(1))
             .map(|command| command.split_once('\n').expect("lines"))
             .collect();
-        assert_eq!(commands.len(), 12, "{commands:?}");
+        assert_eq!(commands.len(), 16, "{commands:?}");
         for (typed, prints) in commands {
-            let environment = claude_code.environment().iter().chain(codex.environment());
+            let environment = claude_code.environment().iter().chain(codex.environment()).chain(&copilot);
             let shell = Program::new("sh").arg("-c").arg(format!("exec 2>&1\n{typed}"));
             let outcome = shell.envs(environment.map(|(name, value)| (name, value))).within(&stage.project).run();
             assert_eq!(outcome.code, Some(0), "{typed}: {outcome:?}");

@@ -77,7 +77,7 @@ fn the_pages_show_the_tables() {
 #[test]
 fn every_harness_that_can_be_driven_was() {
     let committed = DRIVES.committed();
-    for harness in ["claude-code", "codex", "gemini-cli", "opencode"] {
+    for harness in ["claude-code", "codex", "copilot", "gemini-cli", "opencode"] {
         let was = |row: &Value| row["harness"] == harness;
         assert!(committed[DRIVES.kind].as_array().is_some_and(|rows| rows.iter().any(was)), "{harness} was not driven");
     }

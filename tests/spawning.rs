@@ -14,7 +14,7 @@ fn shell(harness: &str, command: &str) -> ModelAnswer {
     let (tool, input) = match harness {
         "codex" => ("exec_command", json!({"cmd": command, "yield_time_ms": 200_000})),
         "claude-code" => ("Bash", json!({"command": command, "description": "It waits"})),
-        "opencode" => ("bash", json!({"command": command, "description": "It waits"})),
+        "copilot" | "opencode" => ("bash", json!({"command": command, "description": "It waits"})),
         _ => ("run_shell_command", json!({"command": command})),
     };
     ModelAnswer::Call { tool: tool.to_owned(), input }
@@ -159,6 +159,11 @@ fn what_gemini_cli_can() {
     isolated(|| what_it_can("gemini-cli"));
 }
 
+#[test]
+fn what_copilot_can() {
+    isolated(|| what_it_can("copilot"));
+}
+
 /// Its user's prompt, mail of another agent and the reply to it, a further word of its user, and its end.
 fn an_agent_from_its_first_prompt_to_its_end(harness: &'static str) {
     let script = Script::new()
@@ -216,6 +221,11 @@ fn opencode_from_its_first_prompt_to_its_end() {
 #[test]
 fn gemini_cli_from_its_first_prompt_to_its_end() {
     isolated(|| an_agent_from_its_first_prompt_to_its_end("gemini-cli"));
+}
+
+#[test]
+fn copilot_from_its_first_prompt_to_its_end() {
+    isolated(|| an_agent_from_its_first_prompt_to_its_end("copilot"));
 }
 
 /// Kills somebody at growing times after a message was sent. Each message is shown once, or again with its mark.
@@ -282,6 +292,21 @@ fn claude_code_when_it_is_killed_itself() {
 #[test]
 fn claude_code_when_the_host_and_the_guard_are_killed() {
     isolated(|| no_prompt_is_lost_or_repeated_unmarked("claude-code", Victim::HostAndGuard));
+}
+
+#[test]
+fn copilot_when_the_host_is_killed() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("copilot", Victim::Host));
+}
+
+#[test]
+fn copilot_when_it_is_killed_itself() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("copilot", Victim::Harness));
+}
+
+#[test]
+fn copilot_when_the_host_and_the_guard_are_killed() {
+    isolated(|| no_prompt_is_lost_or_repeated_unmarked("copilot", Victim::HostAndGuard));
 }
 
 #[test]

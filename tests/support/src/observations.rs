@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::codex::Codex;
 use crate::gemini::Gemini;
 use crate::opencode::OpenCode;
+use crate::programs::Program;
 use crate::stage::Stage;
 
 /// The variable that names the file of observations.
@@ -77,10 +78,13 @@ fn version(stage: &Stage, harness: &str) -> String {
         "claude-code" => ClaudeCode::version(stage),
         "codex" => Codex::version(stage),
         "opencode" => OpenCode::version(stage),
+        "copilot" => {
+            Program::new(stage.programs().join("copilot")).arg("--version").envs(stage.environment()).succeed()
+        }
         _ => Gemini::version(stage),
     };
     let number = version.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit()));
-    number.unwrap_or(&version).to_owned()
+    number.unwrap_or(&version).trim_end_matches('.').to_owned()
 }
 
 /// Records what came of a run of a harness: a cell of a table in docs/runs.md, in the row of this name.

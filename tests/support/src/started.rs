@@ -29,8 +29,35 @@ pub fn environment_to_start(harness: &str, stage: &Stage, model: &Model) -> Vec<
             put_on_path(stage, "opencode", &OpenCode::program_path());
             OpenCode::new(stage, model).environment().to_vec()
         }
+        "copilot" => copilot(stage, model),
         _ => Gemini::new(stage, model).environment().to_vec(),
     }
+}
+
+/// The real Copilot CLI, pinned in tests/package.json. Without an account it takes any provider of models.
+fn copilot(stage: &Stage, model: &Model) -> Vec<(String, String)> {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node_modules");
+    let programs = std::fs::read_dir(modules.join("@github")).into_iter().flatten().flatten();
+    let program = programs.map(|package| package.path().join("copilot")).find(|path| path.is_file());
+    let program = program.unwrap_or_else(|| panic!("there is no Copilot CLI; run `tests/setup` first"));
+    put_on_path(stage, "copilot", &program);
+    // It unpacks 235 MB into its home. tests/setup has done that once for all.
+    let cache = stage.home.join(".cache");
+    std::fs::create_dir_all(&cache).expect("the home is writable");
+    let unpacked = modules.join(".copilot/copilot").canonicalize().expect("tests/setup has unpacked it");
+    std::os::unix::fs::symlink(unpacked, cache.join("copilot")).expect("the home is writable");
+    let mut environment = stage.environment();
+    environment.extend(
+        [
+            ("COPILOT_OFFLINE", "true"),
+            ("COPILOT_AUTO_UPDATE", "false"),
+            ("COPILOT_PROVIDER_BASE_URL", &format!("http://127.0.0.1:{}/v1", model.port)),
+            ("COPILOT_PROVIDER_API_KEY", "opens-nothing"),
+            ("COPILOT_MODEL", "one"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned())),
+    );
+    environment
 }
 
 fn put_on_path(stage: &Stage, name: &str, program: &Path) {
