@@ -1,7 +1,6 @@
 //! The process that drives the agents of a data folder: one per folder, started when an agent is asked for, and gone when
 //! none is left. If it is killed, its guards end what it had started, and the next one goes on from the records.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::begin::{self, Begun};
 use super::deltas::Deltas;
 use super::program::{self, Programs};
+use super::record_news::RecordNews;
 use super::{MARK, agent, permission};
 use crate::compose::Open;
 use crate::config::Allowed;
@@ -71,33 +71,31 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     let mut records = host.open.mesh.watch_driven().await?;
     let mut pauses = host.open.mesh.watch_pauses().await?;
     let mut commands = host.open.mesh.watch_orders().await?;
-    let (changed, changes) = watch::channel(());
     let mut agents: JoinSet<DrivenId> = JoinSet::new();
-    let mut driven: BTreeSet<DrivenId> = BTreeSet::new();
+    let mut driven = RecordNews::default();
     let hooks = Carrier::start(context, Arc::clone(&host.open));
     loop {
-        for record in host.open.mesh.driven_agents().await? {
-            if driven.insert(record.id) {
-                agents.spawn(drive(Arc::clone(&host), record, changes.clone(), all.clone()));
+        let live = host.open.mesh.driven_agents().await?;
+        for record in &live {
+            if let Some(news) = driven.begin(record) {
+                agents.spawn(drive(Arc::clone(&host), record.clone(), news, all.clone()));
             }
         }
+        driven.tell(live);
         tokio::select! {
             () = stop.asked() => break,
-            changed_now = records.changed() => {
-                changed_now?;
-                changed.send_replace(());
-            }
+            changed = records.changed() => changed?,
             paused = pauses.changed() => {
                 paused?;
-                changed.send_replace(());
+                driven.tell_all();
             }
             ordered = commands.changed() => {
                 ordered?;
                 host.orders.send_replace(());
-                changed.send_replace(());
+                driven.tell_all();
             }
             Some(ended) = agents.join_next() => match ended {
-                Ok(id) => drop(driven.remove(&id)),
+                Ok(id) => driven.forget(id),
                 Err(error) => tracing::error!(%error, "an agent is not driven any more"),
             },
             () = tokio::time::sleep(LINGERS), if agents.is_empty() => if !hooks.is_busy() { break },
