@@ -84,6 +84,12 @@ impl Mesh {
         Ok(live)
     }
 
+    /// The ids of what [`Mesh::driven_agents`] reads, also of those that it is about to put aside. Costs a look at a folder.
+    pub async fn driven_ids(&self) -> Result<Vec<DrivenId>, StoreError> {
+        let keys = self.core.local.list(&keys::driven_agents()).await?;
+        Ok(keys.iter().filter_map(|key| key.leaf().parse().ok()).collect())
+    }
+
     /// Those that have ended within a week, the oldest first.
     pub async fn ended_driven_agents(&self) -> Result<Vec<DrivenRecord>, StoreError> {
         self.driven_agents().await?;
@@ -100,9 +106,14 @@ impl Mesh {
         Ok(None)
     }
 
-    /// The driven agent of a name: the one that has not ended, else the last.
+    /// The driven agent of an id, or of a name: the one that has not ended, else the last.
     pub async fn driven_named(&self, name: &str) -> Result<DrivenRecord, DrivenError> {
-        let is_it = |record: &DrivenRecord| record.agent.name == name || record.id.to_string() == name;
+        if let Ok(id) = name.parse()
+            && let Some(record) = self.driven(id).await?
+        {
+            return Ok(record);
+        }
+        let is_it = |record: &DrivenRecord| record.agent.name == name;
         if let Some(live) = self.driven_agents().await?.into_iter().find(is_it) {
             return Ok(live);
         }
@@ -215,6 +226,13 @@ impl Mesh {
     /// Watches for changes of any driven agent's record.
     pub async fn watch_driven(&self) -> Result<Box<dyn Watch>, StoreError> {
         self.core.local.watch(&[keys::driven_agents(), keys::ended_driven()]).await
+    }
+
+    /// Watches the record of one, and those of the agents that it hangs on: the one above it and the first of its tree.
+    pub async fn watch_driven_agent(&self, record: &DrivenRecord) -> Result<Box<dyn Watch>, StoreError> {
+        let of: Vec<Key> =
+            [Some(record.id), record.parent, Some(record.root)].into_iter().flatten().map(keys::driven).collect();
+        self.core.local.watch(&of).await
     }
 
     /// The right to drive the agents of this data folder, until dropped; none if another process has it.

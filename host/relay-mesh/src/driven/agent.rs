@@ -29,6 +29,8 @@ use crate::errors::{CommandError, adapters};
 
 /// Pause after a fault of the store.
 const AFTER_A_FAULT: Duration = Duration::from_secs(2);
+/// How much is heard before it is looked at.
+const MOST_HEARD: usize = 64;
 
 /// An agent that this process drives.
 pub(super) struct Driving {
@@ -122,6 +124,7 @@ pub(super) async fn drive(
 ) -> Result<(), CommandError> {
     let mut driving = Driving::of(Arc::clone(&host), record).await?;
     let mut mail = host.open.mesh.watch_mail(&driving.name).await?;
+    let mut records = host.open.mesh.watch_driven_agent(&driving.record).await?;
     loop {
         let step = match driving.step().await {
             Ok(step) => step,
@@ -144,8 +147,9 @@ pub(super) async fn drive(
                 driving.leave_link().await;
                 return Ok(());
             }
-            news = heard(&mut driving.linked) => driving.hear(news).await,
+            news = heard(&mut driving.linked) => driving.hear_what_came(news).await,
             _ = changed.changed() => Ok(()),
+            changed = records.changed() => changed.map_err(CommandError::from),
             waited = mail_for(&mut mail, ask.as_ref()) => waited,
             (question, outcome) = driving.answers.next() => driving.answered(&question, outcome).await,
             () = tokio::time::sleep_until(deadline) => driving.tick().await,
@@ -393,6 +397,17 @@ impl Driving {
                 self.change(|record| record.done(&request, Some("the turn goes on all the same".to_owned()), None))
                     .await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Hears what has come since, and then looks once at what follows from it. Not without an end: a harness that talks
+    /// all the time can be stopped.
+    async fn hear_what_came(&mut self, first: LinkNews) -> Result<(), CommandError> {
+        self.hear(first).await?;
+        for _ in 1..MOST_HEARD {
+            let Some(news) = self.linked.as_mut().and_then(|linked| linked.news.try_recv().ok()) else { break };
+            self.hear(news).await?;
         }
         Ok(())
     }

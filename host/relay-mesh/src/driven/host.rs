@@ -1,6 +1,7 @@
 //! The process that drives the agents of a data folder: one per folder, started when an agent is asked for, and gone when
 //! none is left. If it is killed, its guards end what it had started, and the next one goes on from the records.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use super::begin::{self, Begun};
 use super::deltas::Deltas;
 use super::program::{self, Programs};
-use super::record_news::RecordNews;
 use super::{MARK, agent, permission};
 use crate::compose::Open;
 use crate::config::Allowed;
@@ -72,30 +72,33 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     let mut pauses = host.open.mesh.watch_pauses().await?;
     let mut commands = host.open.mesh.watch_orders().await?;
     let mut agents: JoinSet<DrivenId> = JoinSet::new();
-    let mut driven = RecordNews::default();
+    let (changed, changes) = watch::channel(());
+    let mut driven: BTreeSet<DrivenId> = BTreeSet::new();
     let hooks = Carrier::start(context, Arc::clone(&host.open));
     loop {
-        let live = host.open.mesh.driven_agents().await?;
-        for record in &live {
-            if let Some(news) = driven.begin(record) {
-                agents.spawn(drive(Arc::clone(&host), record.clone(), news, all.clone()));
+        // A change of a record that is known is its agent's to see: to read them all at each would cost the more, the more
+        // there are.
+        if host.open.mesh.driven_ids().await?.iter().any(|id| !driven.contains(id)) {
+            for record in host.open.mesh.driven_agents().await? {
+                if driven.insert(record.id) {
+                    agents.spawn(drive(Arc::clone(&host), record, changes.clone(), all.clone()));
+                }
             }
         }
-        driven.tell(live);
         tokio::select! {
             () = stop.asked() => break,
             changed = records.changed() => changed?,
             paused = pauses.changed() => {
                 paused?;
-                driven.tell_all();
+                changed.send_replace(());
             }
             ordered = commands.changed() => {
                 ordered?;
                 host.orders.send_replace(());
-                driven.tell_all();
+                changed.send_replace(());
             }
             Some(ended) = agents.join_next() => match ended {
-                Ok(id) => driven.forget(id),
+                Ok(id) => drop(driven.remove(&id)),
                 Err(error) => tracing::error!(%error, "an agent is not driven any more"),
             },
             () = tokio::time::sleep(LINGERS), if agents.is_empty() => if !hooks.is_busy() { break },

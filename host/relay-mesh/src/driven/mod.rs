@@ -25,7 +25,6 @@ pub(crate) mod permission;
 mod program;
 mod prompts;
 mod questions;
-mod record_news;
 mod thread;
 mod tool;
 pub(crate) mod transcript;

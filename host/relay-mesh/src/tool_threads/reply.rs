@@ -79,7 +79,10 @@ impl Shared {
             return Ok(last.map(|prompt| ThreadCall { agent: id, prompt: Some(prompt), question: None }));
         }
         let context = self.context_now(record).await?;
-        host::sweep(&self.open).await?;
+        // What a process left that drove it is ended before another goes on with it.
+        if !record.driver.is_some_and(|driver| self.open.machine.runs(driver)) {
+            host::sweep(&self.open).await?;
+        }
         let kind = RequestKind::Prompt { text: reply.prompt.clone() };
         let (record, request) = match self.open.mesh.ask_driven_with(&id, (kind, Some(context)), Some(agent)).await {
             Ok(asked) => asked,
