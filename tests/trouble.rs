@@ -220,8 +220,6 @@ fn mail_for_an_archived_thread_of_codex_waits_until_it_is_taken_out_again() {
     });
 }
 
-/// The doctor reports it, with a fix on the next line.
-#[track_caller]
 #[test]
 fn claude_code_says_that_our_program_was_deleted_and_what_to_do() {
     isolated(|| {
@@ -291,6 +289,8 @@ fn names_the_cure(stage: &Stage, terminal: &Terminal, title: &str) {
     wait_or_show("the screen names the cure", look, || terminal.screen());
 }
 
+/// The doctor reports it, with a fix on the next line.
+#[track_caller]
 fn is_ill(stage: &Stage, harness: &str, says: &str) {
     let examined = stage.run(&["doctor", harness]);
     let told = format!("{}{}", examined.stdout, examined.stderr);

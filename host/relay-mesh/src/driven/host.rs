@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mesh::allowances::Starts;
 use mesh::driven::{DrivenEnd, DrivenId, DrivenRecord, DrivenStage};
-use mesh::ports::machine::{Life, Machine as _};
+use mesh::ports::machine::Machine as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -71,8 +71,8 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     let mut records = host.open.mesh.watch_driven().await?;
     let mut pauses = host.open.mesh.watch_pauses().await?;
     let mut commands = host.open.mesh.watch_orders().await?;
-    let mut agents: JoinSet<DrivenId> = JoinSet::new();
     let (changed, changes) = watch::channel(());
+    let mut agents: JoinSet<DrivenId> = JoinSet::new();
     let mut driven: BTreeSet<DrivenId> = BTreeSet::new();
     let hooks = Carrier::start(context, Arc::clone(&host.open));
     loop {
@@ -87,7 +87,7 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
         }
         tokio::select! {
             () = stop.asked() => break,
-            changed = records.changed() => changed?,
+            changed_now = records.changed() => changed_now?,
             paused = pauses.changed() => {
                 paused?;
                 changed.send_replace(());
@@ -205,18 +205,14 @@ pub(crate) async fn stop(open: &Open) -> Result<usize, CommandError> {
 
 /// Ends what a process that drove agents has left: its guards do that, unless they were killed as well.
 pub(crate) async fn sweep(open: &Open) -> Result<(), CommandError> {
-    let lives = |process| match open.machine.life(process) {
-        Life::Runs => true,
-        // One of another namespace holds the lock while it drives.
-        Life::Ended | Life::Unknown => false,
-    };
     let own = open.machine.this_process();
     for record in open.mesh.driven_agents().await? {
         let marks: Vec<String> = record.mark.iter().chain(&record.program_mark).cloned().collect();
         if marks.is_empty() {
             continue;
         }
-        if record.driver.is_some_and(|driver| !driver.is(&own) && lives(driver)) {
+        // One of another namespace, of which that is not known, holds the lock while it drives.
+        if record.driver.is_some_and(|driver| !driver.is(&own) && open.machine.runs(driver)) {
             continue;
         }
         for mark in &marks {
