@@ -296,6 +296,34 @@ async fn an_old_entry_is_found_without_a_look_at_what_came_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_id_is_sought_to_its_entry_and_without_its_index_to_its_segment() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = filled(folder.path(), 200).await;
+    let all = everything(&store).await;
+    let sought = async |number: u64| {
+        let id = numbered(number).id;
+        store.seek(&log(), Seek::Term(&id)).await.expect("sought").expect("it has an index")
+    };
+    for (number, entry) in (0..150).zip(&all) {
+        assert_eq!(sought(number).await, entry.at, "{number}");
+    }
+    // One between two ids begins at the second.
+    let between = store.seek(&log(), Seek::Term("id-0100-b")).await.expect("sought");
+    assert_eq!(between, Some(all[101].at));
+    // Its rows are damaged: no entry is missed, and more are read.
+    let all_indexes = indexes(folder.path());
+    for path in &all_indexes {
+        let mut bytes = fs::read(path).expect("read");
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        fs::write(path, bytes).expect("written");
+    }
+    let reached: Vec<Position> = vec![sought(97).await, sought(98).await, sought(99).await];
+    assert!(reached.iter().zip(&all[97..]).all(|(reached, entry)| *reached <= entry.at), "{reached:?}");
+    assert!(reached.iter().zip(&all[97..]).any(|(reached, entry)| *reached < entry.at), "{reached:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_catalog_does_not_grow_with_what_was_deleted() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = filled(folder.path(), 200).await;

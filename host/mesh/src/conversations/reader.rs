@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use store::{Position, Seek, StoreError};
+use store::StoreError;
 
 use crate::agents;
 use crate::core::Core;
 use crate::messages::send::SentLine;
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
-use crate::storage::{event_log, keys, records};
+use crate::storage::{event_log, index_rule, keys, records};
 
 /// Who looks at mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Sight {
         let log = keys::sent(agent);
         // Unwritten lines are looked at first, because they may be written meanwhile.
         core.event_log.write_behind.unwritten(&log).iter().for_each(|line| take(line));
-        let from = begin(core, &log, since).await?;
+        let from = index_rule::first_since(core.shared.as_ref(), &log, since).await?;
         records::scan(core.shared.as_ref(), &log, from, |entry| take(&entry.bytes)).await?;
         let as_sender = format!("\"from\":{}", serde_json::Value::from(agent.as_str())).into_bytes();
         Ok(Sight { owners: owners.into_iter().collect(), own: Some(OwnMail { agent: agent.clone(), sent, as_sender }) })
@@ -84,13 +84,5 @@ impl Sight {
             None => true,
             Some(own) => own.agent == *owner || own.sent.contains(&id),
         }
-    }
-}
-
-/// A position before which no entry is of that time or later.
-pub(crate) async fn begin(core: &Core, log: &store::Key, since: Option<Instant>) -> Result<Position, StoreError> {
-    match since {
-        Some(since) => Ok(core.shared.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START)),
-        None => Ok(Position::START),
     }
 }

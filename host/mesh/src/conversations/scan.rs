@@ -6,12 +6,12 @@ use std::sync::Mutex;
 use futures::StreamExt as _;
 use store::{Entry, StoreError};
 
-use super::reader::{Sight, begin};
+use super::reader::Sight;
 use crate::agents::list::of_each;
 use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
-use crate::storage::{keys, records};
+use crate::storage::{index_rule, keys, records};
 
 /// Passes each entry that may be visible to `take`, with the owner of its inbox. Several inboxes are read at once if each
 /// read is a round trip to the servers. Returns how many damaged stretches were skipped.
@@ -28,7 +28,7 @@ pub(crate) async fn scan(
     let take = &take;
     let mut reads = pin!(of_each(core, sight.owners.iter().collect(), |owner: &AgentName| async move {
         let log = keys::inbox(owner);
-        let from = begin(core, &log, since).await?;
+        let from = index_rule::first_since(core.shared.as_ref(), &log, since).await?;
         let each = |entry: Entry| {
             if sight.may_show(owner, &entry.bytes) {
                 (take.lock().expect("no holder of this lock panics"))(owner, &entry);

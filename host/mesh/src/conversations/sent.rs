@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use store::{Position, StoreError};
 
 use super::MailReader;
-use super::reader::begin;
 use super::thread::with_recipients;
 use crate::core::Core;
 use crate::messages::outbox;
@@ -13,7 +12,7 @@ use crate::messages::send::SentLine;
 use crate::messages::status::MessageStatus;
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
-use crate::storage::keys;
+use crate::storage::{index_rule, keys};
 
 /// How many bytes of the list are read at a time.
 const STEP: usize = 64 * 1024;
@@ -43,7 +42,7 @@ pub(crate) async fn sent(
         take(&line);
     }
     let mut before = core.shared.end(&log).await?;
-    let floor = begin(core, &log, since).await?;
+    let floor = index_rule::first_since(core.shared.as_ref(), &log, since).await?;
     let mut count = 0;
     while count < limit && before > Position::START {
         let batch = core.shared.read_back(&log, before, STEP).await?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::Deserialize;
-use store::{AppendError, Durability, Expect, Position, Seek, StoreError};
+use store::{AppendError, Durability, Expect, Position, StoreError};
 
 use crate::core::Core;
 use crate::messages::Message;
@@ -62,7 +62,7 @@ impl ReadSince {
         if self.since.is_some_and(|known| known <= since) {
             return Ok(false);
         }
-        let from = core.shared.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START);
+        let from = index_rule::first_since(core.shared.as_ref(), log, Some(since)).await?;
         (self.since, self.to) = (Some(since), from);
         Ok(true)
     }

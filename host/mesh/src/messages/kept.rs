@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 
 use futures::StreamExt as _;
-use store::{Entry, Key, Position, Seek, StoreError, Term};
+use store::{Entry, Position, Seek, StoreError, Term};
 
 use crate::agents::list::of_each;
 use crate::core::Core;
@@ -13,7 +13,6 @@ use crate::messages::fetch::Fetch;
 use crate::messages::inbox::Header;
 use crate::messages::receipt::{DeliveryHistory, Receipt};
 use crate::names::{AgentName, MessageId};
-use crate::ports::machine::Instant;
 use crate::storage::{index_rule, keys, records};
 
 /// How many bytes of an inbox are read at a time.
@@ -69,7 +68,7 @@ pub(crate) async fn of_any(
 /// The newest messages of an inbox that are wanted, settled or not, in the order of the inbox.
 pub(crate) async fn newest(core: &Core, name: &AgentName, ask: &Fetch) -> Result<Vec<KeptMessage>, StoreError> {
     let log = keys::inbox(name);
-    let floor = first_since(core, &log, ask.since).await?;
+    let floor = index_rule::first_since(core.shared.as_ref(), &log, ask.since).await?;
     let mut before = core.shared.end(&log).await?;
     let mut messages: Vec<(Position, Message)> = Vec::new();
     while messages.len() < ask.limit {
@@ -88,7 +87,7 @@ pub(crate) async fn newest(core: &Core, name: &AgentName, ask: &Fetch) -> Result
 /// The oldest messages of an inbox that are wanted, settled or not, in the order of the inbox.
 pub(crate) async fn oldest(core: &Core, name: &AgentName, ask: &Fetch) -> Result<Vec<KeptMessage>, StoreError> {
     let log = keys::inbox(name);
-    let mut from = first_since(core, &log, ask.since).await?;
+    let mut from = index_rule::first_since(core.shared.as_ref(), &log, ask.since).await?;
     let mut messages: Vec<(Position, Message)> = Vec::new();
     while messages.len() < ask.limit {
         let batch = core.shared.read(&log, from, STEP).await?;
@@ -105,14 +104,6 @@ pub(crate) async fn oldest(core: &Core, name: &AgentName, ask: &Fetch) -> Result
 fn wanted(ask: &Fetch, entry: &Entry) -> Option<(Position, Message)> {
     let message: Message = serde_json::from_slice(&entry.bytes).ok()?;
     ask.wants(&Header::of(&message)).then_some((entry.at, message))
-}
-
-/// A position before which no message is of that time or later.
-async fn first_since(core: &Core, log: &Key, since: Option<Instant>) -> Result<Position, StoreError> {
-    match since {
-        Some(since) => Ok(core.shared.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START)),
-        None => Ok(Position::START),
-    }
 }
 
 /// Messages of an inbox with what its receipts say of each.

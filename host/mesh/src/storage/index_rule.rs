@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use store::{IndexRule, Indexed, Key, Term};
+use store::{IndexRule, Indexed, Key, Position, Seek, Store, StoreError, Term};
+use ulid::Ulid;
 
 use crate::names::MessageId;
+use crate::ports::machine::Instant;
 use crate::storage::keys::{self, INBOX, RECEIPTS, SENT};
 
 /// Grows whenever [`MeshIndexRule`] gives other terms.
@@ -68,6 +70,19 @@ pub(crate) fn of_message(id: MessageId) -> Term {
 /// The term of the messages with an idempotency key, from any sender: the key as it is written.
 pub(crate) fn of_idempotency_key(key: &str) -> Term {
     Term::scattered(format!("\"idempotency_key\":{}", serde_json::Value::from(key)))
+}
+
+/// A position before which no message of an inbox, or of a list of what was sent, is of that time or later.
+///
+/// An id begins with the time of its message, and where ids are indexed they tell the entry. Else the store's own times tell
+/// at least the segment.
+pub(crate) async fn first_since(store: &dyn Store, log: &Key, since: Option<Instant>) -> Result<Position, StoreError> {
+    let Some(since) = since else { return Ok(Position::START) };
+    let lowest = Ulid::from_parts(since.0.min((1 << 48) - 1), 0).to_string();
+    if let Some(from) = store.seek(log, Seek::Term(&lowest)).await? {
+        return Ok(from);
+    }
+    Ok(store.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START))
 }
 
 #[cfg(test)]

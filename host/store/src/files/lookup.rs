@@ -139,7 +139,8 @@ impl Log {
             let Segment::Sealed { number } = segment else { continue };
             let index = executor::may_block(|| self.index_of(&segments, place, rule));
             let index = index.map_err(StoreError::io("could not read", &self.paths.sealed(*number)))?;
-            let Some((_, SegmentIndex { header, .. })) = index else { continue };
+            let Some((_, index)) = index else { continue };
+            let header = &index.header;
             let is_below = |highest: Highest| match to {
                 Seek::Time(at) => highest.time < at,
                 Seek::Term(text) => highest.growing < prefix(text),
@@ -149,6 +150,12 @@ impl Log {
             }
             reached = position(*number, 0);
             if is_below(header.before) {
+                // It begins in this segment. Where, only terms tell: times are not in the rows of an index.
+                if let Seek::Term(text) = to {
+                    let offset = executor::may_block(|| index.lowest_offset(prefix(text)));
+                    let offset = offset.map_err(StoreError::io("could not read", &self.paths.sealed(*number)))?;
+                    reached = position(*number, offset.unwrap_or_default());
+                }
                 break;
             }
         }

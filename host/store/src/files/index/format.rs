@@ -227,33 +227,61 @@ pub(super) fn lookup(
         return Ok(Some(Vec::new()));
     }
     let key = key_of(term);
-    let before = blocks_of(header.rows[0]);
-    let (start, rows) = match table(term.order) {
+    let mut offsets = Vec::new();
+    let whole = each_row(header, term.order, (key, key), read, |found, offset| {
+        if found == key {
+            offsets.push(offset);
+        }
+    })?;
+    Ok(whole.then_some(offsets))
+}
+
+/// Where the first entry is with a growing term of this key or above it; none if the index has none, or a block is damaged.
+pub(super) fn lowest_offset(
+    header: &Header,
+    key: u128,
+    read: impl Fn(u64, &mut [u8]) -> io::Result<()>,
+) -> io::Result<Option<u64>> {
+    let mut lowest = None;
+    let whole = each_row(header, TermOrder::Growing, (key, u128::MAX), read, |found, offset| {
+        if found >= key {
+            lowest = Some(lowest.map_or(offset, |lowest: u64| lowest.min(offset)));
+        }
+    })?;
+    Ok(lowest.filter(|_| whole))
+}
+
+/// Takes every row of the blocks that may have a key from the first to the last. False if one of them is damaged.
+fn each_row(
+    header: &Header,
+    order: TermOrder,
+    (first_key, last_key): (u128, u128),
+    read: impl Fn(u64, &mut [u8]) -> io::Result<()>,
+    mut take: impl FnMut(u128, u64),
+) -> io::Result<bool> {
+    let (start, rows) = match table(order) {
         0 => (0, header.rows[0]),
-        _ => (before, header.rows[1]),
+        _ => (blocks_of(header.rows[0]), header.rows[1]),
     };
     let firsts = &header.firsts[start..start + blocks_of(rows)];
     // A key that fills several blocks begins in the one before the first that starts with it.
-    let from = firsts.partition_point(|first| *first < key).saturating_sub(1);
-    let mut offsets = Vec::new();
-    for (number, _) in firsts.iter().enumerate().skip(from).take_while(|(_, first)| **first <= key) {
+    let from = firsts.partition_point(|first| *first < first_key).saturating_sub(1);
+    for (number, _) in firsts.iter().enumerate().skip(from).take_while(|(_, first)| **first <= last_key) {
         let mut block = vec![0; BLOCK];
         read(header.body + ((start + number) * BLOCK) as u64, &mut block)?;
         let (content, checksum) = block.split_at(ROWS * ROW);
         if crc32fast::hash(content).to_le_bytes() != *checksum {
-            return Ok(None);
+            return Ok(false);
         }
         let left = usize::try_from(rows).unwrap_or(usize::MAX) - number * ROWS;
         for row in content.chunks_exact(ROW).take(left) {
             let mut fields = Fields(row);
-            if let (Some(found), Some(offset)) = (fields.u128(), fields.u64())
-                && found == key
-            {
-                offsets.push(offset);
+            if let (Some(found), Some(offset)) = (fields.u128(), fields.u64()) {
+                take(found, offset);
             }
         }
     }
-    Ok(Some(offsets))
+    Ok(true)
 }
 
 /// Numbers, taken from the front.

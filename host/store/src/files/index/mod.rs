@@ -10,7 +10,7 @@ mod search;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -87,26 +87,41 @@ impl SegmentIndex {
     pub(super) fn offsets(&self, terms: &[crate::Term]) -> io::Result<Option<Vec<u64>>> {
         let mut offsets = Vec::new();
         for term in terms {
-            let found = match &self.body {
-                Body::File(file) => format::lookup(&self.header, term, |at, bytes| {
-                    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
-                }),
-                Body::Memory(all) => format::lookup(&self.header, term, |at, bytes| {
-                    let start = usize::try_from(at).map_err(io::Error::other)?;
-                    let part = all.get(start..start + bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-                    bytes.copy_from_slice(part);
-                    Ok(())
-                }),
-            };
-            match found {
-                Ok(Some(some)) => offsets.extend(some),
-                Ok(None) => return Ok(None),
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-                Err(error) => return Err(error),
+            match unless_cut(format::lookup(&self.header, term, |at, bytes| self.body.read(at, bytes)))? {
+                Some(some) => offsets.extend(some),
+                None => return Ok(None),
             }
         }
         offsets.sort_unstable();
         offsets.dedup();
         Ok(Some(offsets))
+    }
+
+    /// The offset in the segment before which no entry has a growing term of this key or above it; none if no entry has one,
+    /// or the index is damaged.
+    pub(super) fn lowest_offset(&self, key: u128) -> io::Result<Option<u64>> {
+        unless_cut(format::lowest_offset(&self.header, key, |at, bytes| self.body.read(at, bytes)))
+    }
+}
+
+impl Body {
+    fn read(&self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        match self {
+            Body::File(file) => file.read_exact_at(bytes, at),
+            Body::Memory(all) => {
+                let start = usize::try_from(at).map_err(io::Error::other)?;
+                let part = all.get(start..start + bytes.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+                bytes.copy_from_slice(part);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A file that is shorter than its header says is a damaged index, and no failure.
+fn unless_cut<T>(found: io::Result<Option<T>>) -> io::Result<Option<T>> {
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        found => found,
     }
 }

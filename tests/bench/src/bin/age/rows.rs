@@ -30,6 +30,7 @@ pub(crate) enum Row {
     Status,
     SessionStart,
     Prompt,
+    Stop,
     Thread,
     Threads,
     Search,
@@ -64,7 +65,7 @@ pub(crate) enum Budget {
 
 impl Row {
     /// All of them, in the order of the table.
-    pub(crate) const ALL: [Row; 26] = [
+    pub(crate) const ALL: [Row; 27] = [
         Row::Send,
         Row::SendWithKey,
         Row::Reply,
@@ -82,6 +83,7 @@ impl Row {
         Row::Status,
         Row::SessionStart,
         Row::Prompt,
+        Row::Stop,
         Row::Thread,
         Row::Threads,
         Row::Search,
@@ -113,6 +115,7 @@ impl Row {
             Row::Status => "`status`",
             Row::SessionStart => "hook SessionStart",
             Row::Prompt => "hook UserPromptSubmit",
+            Row::Stop => "hook Stop",
             Row::Thread => "`thread` of a new message",
             Row::Threads => "`threads --since 1h`",
             Row::Search => "`search --since 1h`",
@@ -213,6 +216,8 @@ impl Row {
                 let prompt = json!({ "prompt": "Go on." });
                 hook(folder, &folder.speaker_session(), "UserPromptSubmit", prompt)
             }
+            // Else its session would seem to work, and `agents` and `status` would ask its harness for ever after.
+            Row::Stop => hook(folder, &folder.speaker_session(), "Stop", json!({ "stop_hook_active": false })),
             Row::Thread => user(&["thread", &samples.newest.one()?]),
             Row::Threads => user(&["threads", "--since", "1h"]),
             Row::Search => user(&["search", "--since", "1h", "refactoring"]),
