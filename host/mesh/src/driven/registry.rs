@@ -161,15 +161,16 @@ impl Mesh {
         kind: RequestKind,
         by: Option<&AgentName>,
     ) -> Result<(DrivenRecord, Request), RequestError> {
-        self.ask_driven_with(name, (kind, None), by).await
+        self.ask_driven_with(name, (kind, None), by, |_| {}).await
     }
 
-    /// The same, with a word on how things stand for its turn.
+    /// The same, with a word on how things stand for its turn, and with what else changes in its record, in one write.
     pub async fn ask_driven_with(
         &self,
         name: &str,
         (kind, context): (RequestKind, Option<String>),
         by: Option<&AgentName>,
+        mut also: impl FnMut(&mut DrivenRecord) + Send,
     ) -> Result<(DrivenRecord, Request), RequestError> {
         if let RequestKind::Prompt { text } | RequestKind::Steer { text } = &kind {
             match text.len() {
@@ -187,6 +188,7 @@ impl Mesh {
                 full = record.requests.len() >= MOST_REQUESTS;
                 if !full && record.ended.is_none() {
                     record.requests.push(request.clone());
+                    also(record);
                 }
             })
             .await?;

@@ -118,6 +118,26 @@ async fn a_request_is_kept_until_it_is_done_and_refused_if_it_is_too_much() {
 }
 
 #[tokio::test]
+async fn what_changes_with_a_request_changes_if_that_is_taken_and_not_otherwise() {
+    let world = World::new();
+    let record = world.begins("helper").await.expect("begun");
+    let asked = |about: &'static str| {
+        let ask = (RequestKind::Prompt { text: about.to_owned() }, Some("on main".to_owned()));
+        world.mesh.ask_driven_with("helper", ask, None, move |record| about.clone_into(&mut record.about))
+    };
+    for _ in 0..MOST_REQUESTS {
+        asked("taken").await.expect("taken");
+    }
+    assert!(matches!(asked("too many").await, Err(RequestError::TooMany(_))));
+    let now = world.mesh.driven(record.id).await.expect("readable").expect("there");
+    assert_eq!((now.about.as_str(), now.requests.len()), ("taken", MOST_REQUESTS));
+    world.ends(&record).await;
+    assert!(asked("late").await.is_err());
+    let now = world.mesh.driven(record.id).await.expect("readable").expect("there");
+    assert_eq!(now.about, "taken");
+}
+
+#[tokio::test]
 async fn a_budget_is_spent_at_its_limit_and_not_before() {
     let world = World::new();
     let check = |limits, turns, tokens, now, expected: Option<&str>| {

@@ -6,7 +6,7 @@ use mesh::driven::{DrivenError, DrivenRecord, Request, RequestKind, RequestOutco
 use mesh::names::AgentName;
 use mesh::runs::Workplace;
 
-use super::{begin, host, permission};
+use super::{begin, permission};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
@@ -49,7 +49,8 @@ pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, Com
     Ok(Exit::Success)
 }
 
-/// Asks something of a driven agent. It is kept, and done as soon as a process drives the agent.
+/// Asks something of a driven agent. It is kept, and done as soon as a process drives the agent: one that begins to ends
+/// what the last one has left.
 pub(crate) async fn keep(
     open: &Open,
     name: &str,
@@ -58,7 +59,6 @@ pub(crate) async fn keep(
 ) -> Result<(DrivenRecord, Request), CommandError> {
     let kept = open.mesh.ask_driven(name, kind, by).await?;
     open.mesh.want_driving(true).await?;
-    host::sweep(open).await?;
     Ok(kept)
 }
 

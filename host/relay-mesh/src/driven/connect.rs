@@ -184,7 +184,7 @@ impl Driving {
             self.session.id.clone_from(&session);
         }
         self.change(|record| record.session = Some(session.clone())).await?;
-        self.note_thread(ThreadStatus::Idle).await?;
+        self.note_thread(if goes_on { ThreadStatus::Active } else { ThreadStatus::Idle }).await?;
         self.host.open.mesh.listens_for(&self.session).await?;
         if goes_on {
             return self.does(Activity::Busy).await;

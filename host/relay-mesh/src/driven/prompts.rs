@@ -65,8 +65,9 @@ impl Driving {
         self.note(Happening::Told { from: request.by.as_ref().map(ToString::to_string), text: text.clone() });
         let context = request.context.clone();
         let prompt = self.with_context(Prompt { id: request.id.clone(), text, by_user, context });
-        self.note_thread(ThreadStatus::Active).await?;
-        self.give(prompt, PromptContent::Request, how, Vec::new()).await
+        self.give(prompt, PromptContent::Request, how, Vec::new()).await?;
+        // After the frames, as the receipts of mail.
+        self.note_thread(ThreadStatus::Active).await
     }
 
     async fn give_mail(&mut self, activity: Activity, how: How) -> Result<(), CommandError> {
@@ -102,8 +103,15 @@ impl Driving {
         how: How,
         begun_by: Vec<(MessageId, AgentName)>,
     ) -> Result<(), CommandError> {
-        let given = GivenPrompt { prompt: prompt.id.clone(), content, at: self.host.open.machine.now(), status: None };
-        self.change(|record| record.given.push(given.clone())).await?;
+        let now = self.host.open.machine.now();
+        let given = GivenPrompt { prompt: prompt.id.clone(), content, at: now, status: None };
+        self.change(|record| {
+            record.given.push(given.clone());
+            if let Some(tool) = &mut record.tool {
+                tool.last_active = now;
+            }
+        })
+        .await?;
         let Some(session) = self.linked.as_ref().and_then(|linked| linked.session.clone()) else { return Ok(()) };
         match how {
             How::Begins => {

@@ -123,18 +123,8 @@ impl Driving {
         self.end(&format!("it could not be had: {why}"), false, None).await
     }
 
-    /// Writes its row in the registry.
-    pub(super) async fn note_thread(&mut self, status: ThreadStatus) -> Result<(), CommandError> {
-        if self.record.tool.is_none() {
-            return Ok(());
-        }
-        let now = self.host.open.machine.now();
-        self.change(|record| {
-            if let Some(tool) = &mut record.tool {
-                tool.last_active = now;
-            }
-        })
-        .await?;
+    /// Writes its row in the registry, if it is a thread.
+    pub(super) async fn note_thread(&self, status: ThreadStatus) -> Result<(), CommandError> {
         Ok(self.host.open.mesh.note_thread(&self.record, status).await?)
     }
 

@@ -8,10 +8,9 @@ use mesh::driven::{DrivenRecord, RequestKind};
 use mesh::names::AgentName;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::Principal;
-use mesh::tool_threads::{ThreadRow, thread_context};
+use mesh::tool_threads::{ThreadPlace, ThreadRow, thread_context};
 
 use super::{Shared, agent_of, place};
-use crate::driven::host;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::runs::begin::full_name;
@@ -55,14 +54,21 @@ impl Shared {
         self.go_on(caller, row, (reply.tool, &reply.prompt)).await
     }
 
-    /// The live agent that is this thread, if the caller has begun it.
+    /// The live agent that is this thread, if the caller has begun it. One that has had a turn is found by its row, whatever
+    /// number of others is live.
     async fn live(&self, agent: &AgentName, reply: &ThreadReply) -> Result<Option<DrivenRecord>, CommandError> {
         let is_it = |record: &DrivenRecord| {
             record.tool.is_some()
+                && record.ended.is_none()
                 && record.by.as_ref() == Some(agent)
                 && reply.harness.is_none_or(|harness| record.harness == full_name(harness))
                 && (record.session.as_deref() == Some(reply.thread.as_str()) || record.id.to_string() == reply.thread)
         };
+        if let Some(row) = self.open.mesh.thread(&reply.thread).await?
+            && let Some(record) = self.open.mesh.driven(row.driven).await?.filter(is_it)
+        {
+            return Ok(Some(record));
+        }
         Ok(self.open.mesh.driven_agents().await?.into_iter().find(is_it))
     }
 
@@ -78,13 +84,18 @@ impl Shared {
             let last = last_prompt(record);
             return Ok(last.map(|prompt| ThreadCall { agent: id, prompt: Some(prompt), question: None }));
         }
-        let context = self.context_now(record).await?;
-        // What a process left that drove it is ended before another goes on with it.
-        if !record.driver.is_some_and(|driver| self.open.machine.runs(driver)) {
-            host::sweep(&self.open).await?;
-        }
-        let kind = RequestKind::Prompt { text: reply.prompt.clone() };
-        let (record, request) = match self.open.mesh.ask_driven_with(&id, (kind, Some(context)), Some(agent)).await {
+        let place = place::of(&record.agent.folder);
+        let context = self.context_now(record, &place).await?;
+        let (server, now) = (self.open.machine.this_process(), self.open.machine.now());
+        // Its server is the one that was called last.
+        let is_called = |record: &mut DrivenRecord| {
+            if let Some(tool) = &mut record.tool {
+                tool.place.clone_from(&place);
+                (tool.server, tool.beat, tool.last_active) = (server, now, now);
+            }
+        };
+        let asked = (RequestKind::Prompt { text: reply.prompt.clone() }, Some(context));
+        let (record, request) = match self.open.mesh.ask_driven_with(&id, asked, Some(agent), is_called).await {
             Ok(asked) => asked,
             Err(mesh::driven::RequestError::Agent(mesh::driven::DrivenError::Ended { .. })) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -96,22 +107,11 @@ impl Shared {
         Ok(Some(call))
     }
 
-    /// How things stand now for a live thread, noted in its record: its server is the one that was called last.
-    async fn context_now(&self, record: &DrivenRecord) -> Result<String, CommandError> {
-        let (place, server) = (place::of(&record.agent.folder), self.open.machine.this_process());
-        let now = self.open.machine.now();
-        self.open
-            .mesh
-            .change_driven(record.id, |record| {
-                if let Some(tool) = &mut record.tool {
-                    tool.place.clone_from(&place);
-                    (tool.server, tool.beat, tool.last_active) = (server, now, now);
-                }
-            })
-            .await?;
+    /// How things stand now for a live thread.
+    async fn context_now(&self, record: &DrivenRecord, place: &ThreadPlace) -> Result<String, CommandError> {
         let name: AgentName = record.agent.name.parse()?;
         let team = record.tool.as_ref().and_then(|tool| tool.team.as_deref());
-        let mut context = thread_context(&name, team, &place, &record.agent.folder);
+        let mut context = thread_context(&name, team, place, &record.agent.folder);
         let waiting = self.waiting(&name).await?;
         if waiting > 0 {
             context.push_str(&format!("\nMail: {waiting} unread; fetch_messages takes it."));
