@@ -37,6 +37,8 @@ pub(super) struct Driving {
     pub(super) host: Arc<Host>,
     pub(super) harness: Arc<dyn Harness>,
     pub(super) record: DrivenRecord,
+    /// Whether its record has become another since the last step began: then something may follow from that.
+    is_changed: bool,
     pub(super) name: AgentName,
     pub(super) principal: Principal,
     pub(super) session: SessionRef,
@@ -141,18 +143,30 @@ pub(super) async fn drive(
         if step == Step::Over {
             return Ok(());
         }
+        if driving.is_changed && !stop.is_cancelled() {
+            continue;
+        }
         let (deadline, ask) = (driving.next_deadline(), driving.takes_mail());
-        let outcome = tokio::select! {
-            () = stop.cancelled() => {
-                driving.leave_link().await;
-                return Ok(());
-            }
-            news = heard(&mut driving.linked) => driving.hear_what_came(news).await,
-            _ = changed.changed() => Ok(()),
-            changed = records.changed() => changed.map_err(CommandError::from),
-            waited = mail_for(&mut mail, ask.as_ref()) => waited,
-            (question, outcome) = driving.answers.next() => driving.answered(&question, outcome).await,
-            () = tokio::time::sleep_until(deadline) => driving.tick().await,
+        let outcome = loop {
+            break tokio::select! {
+                () = stop.cancelled() => {
+                    driving.leave_link().await;
+                    return Ok(());
+                }
+                news = heard(&mut driving.linked) => driving.hear_what_came(news).await,
+                _ = changed.changed() => Ok(()),
+                changed = records.changed() => match changed {
+                    // Its own changes wake it too.
+                    Ok(()) => match driving.is_news().await {
+                        Ok(false) => continue,
+                        outcome => outcome.map(drop),
+                    },
+                    Err(error) => Err(error.into()),
+                },
+                waited = mail_for(&mut mail, ask.as_ref()) => waited,
+                (question, outcome) = driving.answers.next() => driving.answered(&question, outcome).await,
+                () = tokio::time::sleep_until(deadline) => driving.tick().await,
+            };
         };
         if let Err(error) = outcome {
             tracing::warn!(agent = %driving.name, error = %store::reasons(&error), "a driven agent missed something");
@@ -200,6 +214,7 @@ impl Driving {
             host,
             harness,
             record,
+            is_changed: false,
             name,
             principal,
             session,
@@ -229,17 +244,28 @@ impl Driving {
     /// Reads the record anew.
     async fn reload(&mut self) -> Result<(), CommandError> {
         if let Some(record) = self.host.open.mesh.driven(self.record.id).await? {
-            self.record = record;
+            self.takes(record);
         }
         Ok(())
     }
 
-    /// Changes the record.
+    /// Changes the record. Others may have changed it meanwhile: what they ask for is looked at in the next step.
     pub(super) async fn change(&mut self, change: impl FnMut(&mut DrivenRecord) + Send) -> Result<(), CommandError> {
         if let Some(record) = self.host.open.mesh.change_driven(self.record.id, change).await? {
-            self.record = record;
+            self.takes(record);
         }
         Ok(())
+    }
+
+    fn takes(&mut self, record: DrivenRecord) {
+        self.is_changed |= self.record != record;
+        self.record = record;
+    }
+
+    /// Whether its record is another than it knows, or one of those that it hangs on may be.
+    async fn is_news(&mut self) -> Result<bool, CommandError> {
+        self.reload().await?;
+        Ok(self.is_changed || self.record.parent.is_some())
     }
 
     /// Notes what happened, for its user and for the event log.
@@ -280,6 +306,7 @@ impl Driving {
     /// Does what can be done now.
     async fn step(&mut self) -> Result<Step, CommandError> {
         self.reload().await?;
+        self.is_changed = false;
         if self.record.ended.is_some() {
             self.leave_link().await;
             return Ok(Step::Over);
