@@ -12,12 +12,13 @@ mod reply;
 mod status;
 mod turns;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use mcp::{NewThread, RunRefusal, ThreadCall, ThreadHost, ThreadReply, ThreadsStatus, TurnReport};
+use mesh::driven::DrivenId;
 use mesh::ports::machine::{Instant, Machine as _};
 use mesh::sessions::Principal;
 use mesh::tool_threads::ThreadRow;
@@ -48,6 +49,8 @@ struct Shared {
     began: Instant,
     /// What the next new thread goes on with. Taken by the first call.
     resume: Mutex<Option<Resume>>,
+    /// Which agent a thread was at its last call.
+    known: Mutex<BTreeMap<String, DrivenId>>,
     /// The prompts whose turns were stopped because their time was up.
     timed_out: Mutex<BTreeSet<String>>,
     /// Whether this server has had a thread: without one it does nothing at all.
@@ -64,6 +67,7 @@ impl ToolThreads {
             open,
             began,
             resume: Mutex::new(resume),
+            known: Mutex::default(),
             timed_out: Mutex::default(),
             has_threads: AtomicBool::new(false),
             stop: CancellationToken::new(),

@@ -1,10 +1,11 @@
 //! A further prompt for a thread: to its live agent, or by a new one that goes on with it.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard};
 
 use mcp::{ThreadCall, ThreadReply};
 use mesh::Fetch;
-use mesh::driven::{DrivenRecord, RequestKind};
+use mesh::driven::{DrivenId, DrivenRecord, RequestKind};
 use mesh::names::AgentName;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::Principal;
@@ -15,6 +16,8 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::runs::begin::full_name;
 
+/// Of how many threads a server knows which agent they were. One that it does not know costs a look at all that are live.
+const MOST_KNOWN: usize = 1024;
 /// How often one thread may have taken the place of another.
 const LONGEST_CHAIN: usize = 16;
 
@@ -54,8 +57,8 @@ impl Shared {
         self.go_on(caller, row, (reply.tool, &reply.prompt)).await
     }
 
-    /// The live agent that is this thread, if the caller has begun it. One that has had a turn is found by its row, whatever
-    /// number of others is live.
+    /// The live agent that is this thread, if the caller has begun it. After its first reply it is found without a look at
+    /// the others.
     async fn live(&self, agent: &AgentName, reply: &ThreadReply) -> Result<Option<DrivenRecord>, CommandError> {
         let is_it = |record: &DrivenRecord| {
             record.tool.is_some()
@@ -64,12 +67,25 @@ impl Shared {
                 && reply.harness.is_none_or(|harness| record.harness == full_name(harness))
                 && (record.session.as_deref() == Some(reply.thread.as_str()) || record.id.to_string() == reply.thread)
         };
-        if let Some(row) = self.open.mesh.thread(&reply.thread).await?
-            && let Some(record) = self.open.mesh.driven(row.driven).await?.filter(is_it)
+        let known = self.known().get(&reply.thread).copied();
+        if let Some(id) = known
+            && let Some(record) = self.open.mesh.driven(id).await?.filter(is_it)
         {
             return Ok(Some(record));
         }
-        Ok(self.open.mesh.driven_agents().await?.into_iter().find(is_it))
+        let found = self.open.mesh.driven_agents().await?.into_iter().find(is_it);
+        if let Some(record) = &found {
+            let mut known = self.known();
+            if known.len() >= MOST_KNOWN {
+                known.clear();
+            }
+            known.insert(reply.thread.clone(), record.id);
+        }
+        Ok(found)
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<String, DrivenId>> {
+        self.known.lock().expect("no holder of this lock panics")
     }
 
     /// None if it has ended meanwhile.
