@@ -346,7 +346,7 @@ const YAML: &str = r##"hooks:
 "##;
 
 #[test]
-fn an_imported_file_lints_audits_tells_and_alerts() {
+fn d7_d10_d11_an_imported_file_lints_audits_tells_and_alerts() {
     isolated(|| {
         let hostile = "\"; touch trap; \".txt";
         let patch = format!("*** Begin Patch\n*** Add File: {hostile}\n+hello\n*** End Patch\n");

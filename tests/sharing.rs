@@ -41,7 +41,7 @@ fn is_idle(scene: &Spawning, name: &str) {
 }
 
 #[test]
-fn agents_share_a_program_and_stay_themselves() {
+fn d1_d3_agents_share_a_program_and_stay_themselves() {
     isolated(|| {
         let scene = scene(model());
         scene.stage.relay_ok(&["register", "alice"]);
@@ -56,6 +56,14 @@ fn agents_share_a_program_and_stay_themselves() {
             let of = mail.iter().filter(|mail| mail.contains(&format!("\"from\":\"{name}\"")));
             assert!(of.clone().count() == 1 && of.clone().all(|mail| mail.contains("It is me.")), "{name}: {mail:?}");
         }
+        // Each thread has its own model and folder, whatever those of the others are.
+        std::fs::create_dir(scene.stage.project.join("below")).expect("a folder");
+        scene.spawn("dee", &["Say hello", "--wait", "--model", "another-model", "--cwd", "below"]);
+        let heard = scene.model.heard().into_iter().rfind(|heard| heard.scripted).expect("a request");
+        assert_eq!(heard.body["model"], "another-model");
+        assert!(heard.everything().contains(&format!("{}/below", scene.stage.project_path())), "{}", heard.body);
+        assert_eq!(servers(&scene).len(), 1, "{:?}", scene.ours());
+        scene.ok(&["dismiss", "dee"]);
         // Its commands have its own variables, and not those of who started the program.
         for name in names {
             scene.ok(&["steer", name, "--next", "Write where you are"]);
@@ -192,7 +200,7 @@ async fn flood(socket: &str, requests: usize) -> (usize, usize) {
 }
 
 #[test]
-fn an_overloaded_server_loses_and_repeats_nothing() {
+fn d8_an_overloaded_server_loses_and_repeats_nothing() {
     isolated(|| {
         let scene = scene(model());
         scene.spawn("helper", &["Say hello", "--wait"]);

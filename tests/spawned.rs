@@ -57,7 +57,7 @@ fn what_cannot_be_started_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn d5_a_message_of_another_agent_joins_a_turn_and_its_command_stops_one_if_the_user_allows_that() {
+fn d5_d12_a_message_of_another_agent_joins_a_turn_and_its_command_stops_one() {
     isolated(|| {
         let sleeps = |_: &str| test_support::ModelAnswer::Call {
             tool: "exec_command".to_owned(),

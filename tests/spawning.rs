@@ -209,7 +209,7 @@ fn claude_code_from_its_first_prompt_to_its_end() {
 }
 
 #[test]
-fn codex_from_its_first_prompt_to_its_end() {
+fn d4_codex_from_its_first_prompt_to_its_end() {
     isolated(|| an_agent_from_its_first_prompt_to_its_end("codex"));
 }
 

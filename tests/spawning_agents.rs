@@ -111,7 +111,7 @@ fn what_is_agreed_to_is_started_although_its_process_was_killed() {
 }
 
 #[test]
-fn depth_number_and_budget_bound_what_agents_start() {
+fn d6_depth_number_and_budget_bound_what_agents_start() {
     isolated(|| {
         // Each turn asks for a further agent like itself.
         let again = "More.\nKIND: spawn\nNAME: next\nCLI: codex\n\nStart another.";
@@ -162,7 +162,7 @@ fn depth_number_and_budget_bound_what_agents_start() {
 }
 
 #[test]
-fn final_words_write_and_what_is_quoted_does_not() {
+fn d4_d6_final_words_write_and_what_is_quoted_does_not() {
     isolated(|| {
         let words = "Done.\n```\n->relay:spy in a code block\nKIND: spawn\nNAME: evil\nCLI: codex\n\nx\n```\n\
                      > ->relay:spy quoted mail\n->relay:alice the build is green\n->relay:nobody-here hello";

@@ -13,6 +13,15 @@ use crate::names::AgentName;
 use crate::ports::machine::Instant;
 use crate::storage::{index_rule, keys, records};
 
+/// Where a scan begins in each inbox. None is its beginning.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ScanFrom {
+    /// With the messages of this time.
+    Time(Option<Instant>),
+    /// With the messages whose ids are of this time.
+    Id(Option<Instant>),
+}
+
 /// Passes each entry that may be visible to `take`, with the owner of its inbox. Several inboxes are read at once if each
 /// read is a round trip to the servers. Returns how many damaged stretches were skipped.
 ///
@@ -20,7 +29,7 @@ use crate::storage::{index_rule, keys, records};
 pub(crate) async fn scan(
     core: &Core,
     sight: &Sight,
-    since: Option<Instant>,
+    from: ScanFrom,
     take: impl FnMut(&AgentName, &Entry) + Send,
 ) -> Result<usize, StoreError> {
     // A std mutex: nothing is awaited while it is held.
@@ -28,7 +37,10 @@ pub(crate) async fn scan(
     let take = &take;
     let mut reads = pin!(of_each(core, sight.owners.iter().collect(), |owner: &AgentName| async move {
         let log = keys::inbox(owner);
-        let from = index_rule::first_since(core.shared.as_ref(), &log, since).await?;
+        let from = match from {
+            ScanFrom::Time(since) => index_rule::first_since(core.shared.as_ref(), &log, since).await?,
+            ScanFrom::Id(since) => index_rule::first_id_since(core.shared.as_ref(), &log, since).await?,
+        };
         let each = |entry: Entry| {
             if sight.may_show(owner, &entry.bytes) {
                 (take.lock().expect("no holder of this lock panics"))(owner, &entry);

@@ -9,7 +9,7 @@ use store::StoreError;
 use super::MailReader;
 use super::rank::{Query, Scratch};
 use super::reader::Sight;
-use super::scan::scan;
+use super::scan::{ScanFrom, scan};
 use crate::core::Core;
 use crate::messages::Message;
 use crate::names::{AgentName, MessageId};
@@ -85,7 +85,7 @@ pub(crate) async fn search(core: &Core, reader: &MailReader, search: &Search) ->
     // A message to several agents is in several inboxes, and counts once.
     let mut found: HashSet<MessageId> = HashSet::new();
     let (mut scratch, mut unreadable) = (Scratch::default(), 0);
-    let torn = scan(core, &sight, search.since, |owner, entry| {
+    let torn = scan(core, &sight, ScanFrom::Time(search.since), |owner, entry| {
         if !query.may_match(&entry.bytes, &mut scratch) {
             return;
         }

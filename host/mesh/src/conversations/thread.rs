@@ -9,7 +9,7 @@ use store::StoreError;
 
 use super::MailReader;
 use super::reader::Sight;
-use super::scan::scan;
+use super::scan::{ScanFrom, scan};
 use crate::agents::list::of_each;
 use crate::core::Core;
 use crate::messages::id_prefix::{self, IdError};
@@ -20,7 +20,7 @@ use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 
 /// How far the clock of a sender may be behind that of the thread's first one, in milliseconds: a thread that is called by
-/// an id has no message that was stored earlier.
+/// an id has no message with an earlier one.
 const SLACK: u64 = 24 * 3_600_000;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +95,7 @@ async fn named(core: &Core, reader: &MailReader, name: &str, limit: usize) -> Re
     let finder = memchr::memmem::Finder::new(&wanted);
     let mut newest: BTreeMap<(Instant, MessageId), Vec<AgentName>> = BTreeMap::new();
     let mut all: HashSet<MessageId> = HashSet::new();
-    let damaged = scan(core, &sight, begun, |owner, entry| {
+    let damaged = scan(core, &sight, ScanFrom::Id(begun), |owner, entry| {
         if finder.find(&entry.bytes).is_none() {
             return;
         }

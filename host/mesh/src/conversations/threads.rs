@@ -9,7 +9,7 @@ use store::StoreError;
 
 use super::MailReader;
 use super::reader::Sight;
-use super::scan::scan;
+use super::scan::{ScanFrom, scan};
 use crate::agents::list::of_each;
 use crate::core::Core;
 use crate::messages::inboxes::Inboxes;
@@ -123,7 +123,7 @@ pub(crate) async fn threads(
     let mut building: HashMap<String, Building> = HashMap::new();
     let mut pairs: HashMap<(usize, usize), (usize, Instant)> = HashMap::new();
     let (mut names, mut ids, mut unreadable) = (Names::default(), HashSet::new(), 0);
-    let torn = scan(core, &sight, filter.since, |owner, entry| {
+    let torn = scan(core, &sight, ScanFrom::Time(filter.since), |owner, entry| {
         let Ok(line) = serde_json::from_slice::<ListedMessage<'_>>(&entry.bytes) else {
             unreadable += 1;
             return;

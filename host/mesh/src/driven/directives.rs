@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_asks_for_an_agent() {
+    fn d6_a_block_asks_for_an_agent() {
         let old = "KIND: spawn\nNAME: worker\nCLI: codex\n\nFix the tests.\nAll of them.";
         check(old, &["spawn worker codex look : Fix the tests.\nAll of them."]);
         check(

@@ -72,17 +72,29 @@ pub(crate) fn of_idempotency_key(key: &str) -> Term {
     Term::scattered(format!("\"idempotency_key\":{}", serde_json::Value::from(key)))
 }
 
-/// A position before which no message of an inbox, or of a list of what was sent, is of that time or later.
-///
-/// An id begins with the time of its message, and where ids are indexed they tell the entry. Else the store's own times tell
-/// at least the segment.
+/// A position before which no entry is of that time or later.
 pub(crate) async fn first_since(store: &dyn Store, log: &Key, since: Option<Instant>) -> Result<Position, StoreError> {
-    let Some(since) = since else { return Ok(Position::START) };
-    let lowest = Ulid::from_parts(since.0.min((1 << 48) - 1), 0).to_string();
-    if let Some(from) = store.seek(log, Seek::Term(&lowest)).await? {
-        return Ok(from);
+    match since {
+        Some(since) => Ok(store.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START)),
+        None => Ok(Position::START),
     }
-    Ok(store.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START))
+}
+
+/// A position before which no message has an id of that time or later, in an inbox. A message may be younger than its id: a
+/// sending that broke off is completed under the id that its first recipients have.
+///
+/// Where ids are indexed this is the entry, in a segment that is full; a time leads to the segment alone.
+pub(crate) async fn first_id_since(
+    store: &dyn Store,
+    inbox: &Key,
+    since: Option<Instant>,
+) -> Result<Position, StoreError> {
+    let Some(Instant(at)) = since else { return Ok(Position::START) };
+    let lowest = Ulid::from_parts(at.min((1 << 48) - 1), 0).to_string();
+    match store.seek(inbox, Seek::Term(&lowest)).await? {
+        Some(from) => Ok(from),
+        None => first_since(store, inbox, since).await,
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! Looking back: threads with both halves, the list of threads, search, what one sent; and who may see which of it.
 
-use store::Store as _;
+use std::sync::Arc;
+
+use store::files::{FilesOptions, FilesStore};
+use store::{Durability, Store};
 
 use super::{World, draft, name};
 use crate::messages::{Draft, Message};
+use crate::ports::machine::Machine;
 use crate::sessions::Call;
 use crate::storage::keys;
-use crate::testing::{call, shell_call};
-use crate::{MailReader, Search, ThreadError, ThreadFilter};
+use crate::testing::{FakeHarnesses, FakeMachine, call, shell_call};
+use crate::{Limits, MailReader, Mesh, MeshIndexRule, Parts, Registration, Search, ThreadError, ThreadFilter};
 
 fn agent(of: &str) -> MailReader {
     MailReader::Agent(name(of))
@@ -150,7 +154,7 @@ async fn threads_are_listed_by_their_newest_message_with_who_talks_to_whom() {
     );
     let with = ThreadFilter { with: Some(name("bob")), ..ThreadFilter::default() };
     assert_eq!(talk.threads(&MailReader::User, &with).await.len(), 2);
-    let since = crate::ports::machine::Machine::now(talk.world.machine.as_ref());
+    let since = talk.world.machine.now();
     let newest = ThreadFilter { since: Some(since), ..ThreadFilter::default() };
     let listed = talk.threads(&MailReader::User, &newest).await;
     assert_eq!(listed, ["the port is fixed (alice bob carol dave) carol of 1, 5 wait"]);
@@ -223,4 +227,58 @@ async fn looking_back_leaves_everything_as_it_was() {
         .message,
     ));
     assert_eq!(line.expect("JSON")["from"], "shell", "what the command line sent is found too");
+}
+
+/// A sending that broke off is completed under the id that its first recipient has, so a message may be younger than its id.
+/// Mail since a time begins at the time, and a thread at its first id, also where segments of an inbox are full.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_completed_later_is_found_by_its_time_and_in_its_thread() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = FilesOptions {
+        rotate_at: 1_000,
+        rule: Some(Arc::new(MeshIndexRule)),
+        durability: Durability::Process,
+        ..FilesOptions::default()
+    };
+    let store: Arc<dyn Store> = Arc::new(FilesStore::open(folder.path(), options).expect("a store"));
+    let machine = Arc::new(FakeMachine::default());
+    let mesh = Mesh::new(Parts {
+        shared: Arc::clone(&store),
+        local: store,
+        machine: Arc::clone(&machine) as Arc<dyn Machine>,
+        harnesses: Arc::new(FakeHarnesses::default()),
+        limits: Limits::default(),
+    });
+    for agent in ["bob", "carol"] {
+        let caller = mesh.identify(&call(agent)).await.expect("identified");
+        let registration = Registration { name: Some(name(agent)), ..Registration::default() };
+        mesh.register(&caller, registration).await.expect("registered");
+    }
+    let shell = mesh.identify(&shell_call(None)).await.expect("identified");
+    let send = async |to: &[&str], draft: Draft| {
+        let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
+        mesh.send(&shell, &to, draft).await.expect("sent").id
+    };
+    let keyed = || Draft { idempotency_key: Some("k".to_owned()), ..draft("once for both") };
+    let filling = async || {
+        for _ in 0..12 {
+            machine.pass(1_000);
+            send(&["carol"], draft("filling")).await;
+        }
+    };
+    let first = send(&["bob"], keyed()).await;
+    filling().await;
+    machine.pass(3 * 3_600_000);
+    let since = machine.now();
+    assert_eq!(send(&["bob", "carol"], keyed()).await, first);
+    filling().await;
+    let segments = std::fs::read_dir(folder.path().join("agents/carol")).expect("there").flatten();
+    assert!(segments.filter(|file| file.file_name().to_string_lossy().starts_with("inbox.jsonl.")).count() > 3);
+
+    let later = Search { since: Some(since), limit: 10, ..words(&["once"]) };
+    let hits = mesh.search(&MailReader::User, &later).await.expect("searched");
+    assert_eq!(hits.hits.iter().map(|hit| hit.message.id).collect::<Vec<_>>(), [first]);
+    let thread = mesh.mail_thread(&MailReader::User, &first.to_string(), 10).await.expect("found");
+    let to: Vec<&str> = thread.messages[0].recipients.iter().map(|to| to.to.as_str()).collect();
+    assert_eq!((thread.messages.len(), to), (1, vec!["bob", "carol"]));
 }

@@ -132,6 +132,8 @@ pub(super) async fn drive(
             Ok(step) => step,
             Err(error) => {
                 tracing::warn!(agent = %driving.name, error = %store::reasons(&error), "a driven agent waits a little");
+                // What it would have looked at waits for the next step.
+                driving.is_changed = true;
                 tokio::select! {
                     () = stop.cancelled() => {}
                     () = tokio::time::sleep(AFTER_A_FAULT) => {}
@@ -305,6 +307,7 @@ impl Driving {
 
     /// Does what can be done now.
     async fn step(&mut self) -> Result<Step, CommandError> {
+        self.rest.until = self.rest.until.filter(|until| *until > Instant::now());
         self.reload().await?;
         self.is_changed = false;
         if self.record.ended.is_some() {
@@ -388,7 +391,7 @@ impl Driving {
         let mut by = |deadline: Option<Instant>| soonest = deadline.map_or(soonest, |deadline| soonest.min(deadline));
         by((!self.leases.is_empty()).then_some(self.renew));
         by((!self.accounting.is_empty()).then_some(self.account_by));
-        by(self.rest.until.filter(|until| *until > Instant::now()));
+        by(self.rest.until);
         by(self.interrupting.as_ref().map(|(_, until)| *until));
         by(self.dismissing.as_ref().map(|dismissal| dismissal.until));
         by(self.stops_by);

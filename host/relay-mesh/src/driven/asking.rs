@@ -49,8 +49,8 @@ pub(crate) async fn ask(context: &Context, asked: Asked<'_>) -> Result<Exit, Com
     Ok(Exit::Success)
 }
 
-/// Asks something of a driven agent. It is kept, and done as soon as a process drives the agent: one that begins to ends
-/// what the last one has left.
+/// Asks something of a driven agent. It is kept, and done as soon as a process drives the agent. A process that begins to
+/// drive first ends what the last one left.
 pub(crate) async fn keep(
     open: &Open,
     name: &str,
@@ -77,6 +77,7 @@ pub(crate) async fn done(
         && prompts
         && open.mesh.is_paused(&agent).await?
     {
+        begin::ensure_host(context, open).await?;
         return Err(Failure {
             what: format!("`{agent}` has not taken it, because its user has paused it"),
             hint: Some(format!("it is kept; `relay-mesh resume {agent}` lets it go on")),

@@ -54,9 +54,12 @@ impl Driving {
         Ok(over)
     }
 
-    /// Whether nothing runs and nothing waits.
+    /// Whether nothing runs, nothing waits, and nothing was given of which it is not known what became of it.
     fn is_unused(&self) -> bool {
-        self.turn.is_none() && self.record.requests.is_empty() && self.dismissing.is_none()
+        self.turn.is_none()
+            && self.record.requests.is_empty()
+            && self.record.given.is_empty()
+            && self.dismissing.is_none()
     }
 
     /// When to look next.

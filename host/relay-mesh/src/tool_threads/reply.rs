@@ -10,6 +10,7 @@ use mesh::names::AgentName;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::Principal;
 use mesh::tool_threads::{ThreadPlace, ThreadRow, thread_context};
+use store::StoreError;
 
 use super::{Shared, agent_of, place};
 use crate::errors::{CommandError, Failure};
@@ -68,10 +69,13 @@ impl Shared {
                 && (record.session.as_deref() == Some(reply.thread.as_str()) || record.id.to_string() == reply.thread)
         };
         let known = self.known().get(&reply.thread).copied();
-        if let Some(id) = known
-            && let Some(record) = self.open.mesh.driven(id).await?.filter(is_it)
-        {
-            return Ok(Some(record));
+        if let Some(id) = known {
+            match self.open.mesh.driven(id).await {
+                Ok(Some(record)) if is_it(&record) => return Ok(Some(record)),
+                // One that cannot be read is passed over here as among all others.
+                Ok(_) | Err(StoreError::Damaged { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         let found = self.open.mesh.driven_agents().await?.into_iter().find(is_it);
         if let Some(record) = &found {

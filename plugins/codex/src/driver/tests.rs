@@ -165,7 +165,7 @@ fn a_second_prompt_waits_until_the_first_is_answered() {
 }
 
 #[test]
-fn a_codex_that_does_not_tell_prompts_apart_is_refused() {
+fn d2_a_codex_that_does_not_tell_prompts_apart_is_refused() {
     let check = |user_agent: &str, expected: &str| {
         let begun = Codex::connect("app-server").expect("a greeting");
         let answer = format!(r#"{{"id":1,"result":{{"userAgent":"{user_agent}"}}}}"#);
