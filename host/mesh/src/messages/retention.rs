@@ -19,7 +19,7 @@ use crate::ports::data_files::DataFiles;
 use crate::ports::machine::Instant;
 use crate::sessions::record;
 use crate::storage::old::{self, OldPart};
-use crate::storage::{keys, records};
+use crate::storage::{index_rule, keys, records};
 
 /// How much of an inbox is read at a time, in bytes.
 const STRETCH: usize = 1 << 20;
@@ -140,7 +140,7 @@ async fn expire(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), 
 async fn first_fresh(core: &Core, name: &AgentName, last: Position) -> Result<Option<Position>, StoreError> {
     let log = keys::inbox(name);
     let keep_from = keep_from(core, core.limits.expire_after);
-    let mut at = core.shared.seek(&log, Seek::Time(keep_from.0)).await?.unwrap_or(Position::START);
+    let mut at = index_rule::first_since(core.shared.as_ref(), &log, Some(keep_from)).await?;
     while at <= last {
         let batch = core.shared.read(&log, at, STRETCH).await?;
         let young = batch.entries.iter().find(|entry| {

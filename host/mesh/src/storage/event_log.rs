@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use store::{Entry, Position, Seek, Store, StoreError, Watch};
+use store::{Entry, Position, Store, StoreError, Watch};
 
 use crate::names::AgentName;
 use crate::ports::machine::{Instant, Machine};
-use crate::storage::keys;
 use crate::storage::write_behind::WriteBehind;
+use crate::storage::{index_rule, keys};
 
 /// How many bytes of the event log to read at a time.
 pub(crate) const STEP: usize = 1 << 20;
@@ -154,7 +154,7 @@ impl EventLog {
 
     /// A position before which no event is of this time or later; the beginning if the store cannot tell.
     pub(crate) async fn since(&self, since: Instant) -> Result<Position, StoreError> {
-        Ok(self.store.seek(&keys::global(), Seek::Time(since.0)).await?.unwrap_or(Position::START))
+        index_rule::first_since(self.store.as_ref(), &keys::global(), Some(since)).await
     }
 
     pub(crate) async fn end(&self) -> Result<Position, StoreError> {

@@ -72,7 +72,7 @@ pub(crate) fn of_idempotency_key(key: &str) -> Term {
     Term::scattered(format!("\"idempotency_key\":{}", serde_json::Value::from(key)))
 }
 
-/// A position before which no entry is of that time or later.
+/// A position before which no entry is of that time or later; the beginning if the store cannot tell.
 pub(crate) async fn first_since(store: &dyn Store, log: &Key, since: Option<Instant>) -> Result<Position, StoreError> {
     match since {
         Some(since) => Ok(store.seek(log, Seek::Time(since.0)).await?.unwrap_or(Position::START)),
