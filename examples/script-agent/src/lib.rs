@@ -3,14 +3,13 @@
 //! The script reads the task from standard input and prints lines of JSON: `{"said": "…"}` for each message of the
 //! model, `{"error": "…", "status": 429}` if its server refused, and `{"done": true}` as its last word.
 
-use relay_mesh_sdk::optional::runner::reading::{Memory, lines, refused, short, text};
+use relay_mesh_sdk::optional::runner::reading::{Line, Memory, at, flag, lines, number, refused, short, text};
 use relay_mesh_sdk::optional::runner::{
     Abilities, Ending, Launch, Login, Outcome, OutputLine, OutputReading, ProcessExit, Reach, Readiness, RunEvent,
     Runner, StopSignal, Task,
 };
 use relay_mesh_sdk::{About, Context, Error, Hooks, Identity, Install, Push, Sessions, programs};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 pub struct ScriptAgent;
 
@@ -67,16 +66,16 @@ impl Runner for ScriptAgent {
     }
 
     fn read(_: &Task, memory: Option<&str>, given: &[OutputLine]) -> Result<OutputReading, Error> {
-        lines(memory, given, |seen: &mut Seen, line: &Value, events| {
+        lines(memory, given, |seen: &mut Seen, line, events| {
             let said = text(line, "/said");
             if !said.is_empty() {
                 events.push(RunEvent::Said(said.to_owned()));
             }
-            if let Some(error) = line["error"].as_str() {
-                let status = line["status"].as_u64().and_then(|status| u16::try_from(status).ok());
+            if let Some(error) = at(line, "/error").and_then(Line::as_str) {
+                let status = number(line, "/status").and_then(|status| u16::try_from(status).ok());
                 seen.failed = Some((status, short(error)));
             }
-            seen.done |= line["done"] == true;
+            seen.done |= flag(line, "/done");
         })
     }
 

@@ -1,4 +1,4 @@
-//! The catalog of a log: what ids and times its stretches have, so that a lookup reads the stretches that may have what
+//! The catalog of a log: what ids and times its stretches have, so that a lookup reads the messages that may have what
 //! is sought, and the end of the log, whatever the server's clock says of them.
 //!
 //! A row says of a stretch what never changes: a stream only grows, so nothing new comes into a stretch that was read,
@@ -6,24 +6,29 @@
 //! count, because they may count later (`ownership.rs`). The catalog names the last message that it covers: if that one
 //! is not there, the stream is another one, or lost its end, and the catalog is not believed.
 //!
+//! It is a tree, as the index of a database is: when there are many rows, the oldest move into a block, a value of its
+//! own that is never changed, and one row is left of them; when there are many of those, the oldest move into a block
+//! again. So it stays as small as it was in the first week, and an old message is found through one block for each
+//! level. A block that is missing or damaged costs a lookup the reading of its stretch.
+//!
 //! Pure; `cataloguing.rs` reads and writes it.
 
-use async_nats::jetstream::message::StreamMessage;
-use serde::{Deserialize, Serialize};
-use store::{IndexRule, Key, Term, TermOrder};
+mod row;
 
-/// A row is closed at this many messages or bytes.
-const MESSAGES: usize = 64;
-const BYTES: usize = 64 * 1024;
+use async_nats::jetstream::message::StreamMessage;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use store::{IndexRule, Key, Term};
+
+pub(crate) use self::row::is_row;
+use self::row::{Having, Row};
+
 /// So many rows have to be missing before a lookup writes the catalog again.
-pub(crate) const WRITTEN_AFTER: usize = 2;
-/// The most rows. Beyond that, the smallest neighbours become one row, until there are only so many.
-const MOST_ROWS: usize = 512;
-const ROWS_LEFT: usize = 384;
-/// How many characters of a term a row has: the time of a ULID.
-const PREFIX: usize = 10;
+pub(crate) const WRITTEN_AFTER: usize = 4;
+/// How many rows a block has. As soon as there are twice as many of a level, the older half moves into one.
+const IN_BLOCK: usize = 32;
 /// The version of the format.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// What is known of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,11 +38,9 @@ pub(crate) struct Catalog {
     rule: u32,
     /// The subjects of the log.
     pub(crate) subject: String,
-    /// Where the first row begins. At zero, nothing is before it.
-    pub(crate) from: u64,
     /// The last message of the last row.
     pub(crate) last: Anchor,
-    rows: Vec<Row>,
+    pub(crate) rows: Rows,
 }
 
 /// A message, and the time at which the server stored it, in nanoseconds since 1970. No other message has both.
@@ -47,24 +50,22 @@ pub(crate) struct Anchor {
     stored: i64,
 }
 
-/// A stretch of a log, from the end of the one before.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Row {
-    /// The sequence of its last message.
-    #[serde(rename = "e")]
-    end: u64,
-    /// How many messages it had.
-    #[serde(rename = "n")]
-    messages: usize,
-    /// The lowest and the highest growing term, cut.
-    #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
-    terms: Option<(String, String)>,
-    /// The highest time, in milliseconds since 1970.
-    #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
-    latest: Option<u64>,
+/// Rows that follow each other: of a catalog or of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Rows {
+    /// Where the first row begins. At zero, nothing is before it.
+    pub(crate) from: u64,
+    rows: Vec<Row>,
 }
 
-/// A stretch of the stream in which a log is to be read.
+/// Rows that moved out of a catalog.
+pub(crate) struct Block {
+    /// Says what it holds, so a block of another content has another name.
+    pub(crate) name: String,
+    pub(crate) text: Vec<u8>,
+}
+
+/// A stretch of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     /// The first sequence, and the last one.
@@ -74,11 +75,46 @@ pub(crate) struct Reach {
     pub(crate) messages: usize,
 }
 
+/// Where something may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In these messages.
+    Messages(Vec<u64>),
+    /// In a stretch.
+    Stretch(Reach),
+    /// In a part of a stretch, which a block knows.
+    Block(BlockAt),
+}
+
+/// A block, and the stretch that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BlockAt {
+    pub(crate) name: String,
+    pub(crate) reach: Reach,
+}
+
+/// Rows that a catalog has forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Forgotten {
+    /// How many.
+    pub(crate) rows: usize,
+    pub(crate) blocks: Vec<BlockAt>,
+}
+
+/// Where rows begin to have something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Beginning {
+    /// At a sequence.
+    At(u64),
+    /// In a block.
+    InBlock(BlockAt),
+}
+
 /// The text of a catalog, with a checksum over it.
-#[derive(Serialize, Deserialize)]
-struct Sealed<C> {
+#[derive(Serialize)]
+struct Sealed<'a, C> {
     checksum: u32,
-    catalog: C,
+    catalog: &'a C,
 }
 
 impl Anchor {
@@ -90,65 +126,135 @@ impl Anchor {
 impl Catalog {
     /// One without rows, of a log from a sequence on.
     pub(crate) fn empty(rule: &dyn IndexRule, subject: &str, from: u64) -> Catalog {
-        let last = Anchor::default();
-        Catalog { version: VERSION, rule: rule.version(), subject: subject.to_owned(), from, last, rows: Vec::new() }
+        let rows = Rows { from, rows: Vec::new() };
+        Catalog { version: VERSION, rule: rule.version(), subject: subject.to_owned(), last: Anchor::default(), rows }
     }
 
     /// Parses one. None if it is damaged, of another log, or made by another rule.
     pub(crate) fn parse(text: &[u8], rule: &dyn IndexRule, subject: &str) -> Option<Catalog> {
-        let Sealed { checksum, catalog } = serde_json::from_slice::<Sealed<Catalog>>(text).ok()?;
+        let (_, catalog) = unsealed::<Catalog>(text)?;
         let fits = catalog.version == VERSION && catalog.rule == rule.version() && catalog.subject == subject;
-        (fits && checksum_of(&catalog) == checksum && !catalog.rows.is_empty()).then_some(catalog)
+        let levels_fall = catalog.rows.rows.is_sorted_by(|one, next| one.level >= next.level);
+        let end = catalog.rows.rows.last()?.end;
+        (fits && levels_fall && end == catalog.last.sequence && catalog.rows.are_in_order()).then_some(catalog)
     }
 
     pub(crate) fn text(&self) -> Vec<u8> {
-        serde_json::to_vec(&Sealed { checksum: checksum_of(self), catalog: self }).unwrap_or_default()
+        sealed(self).1
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows.rows.is_empty()
     }
 
-    /// The stretches that may have one of these terms, neighbours as one.
-    pub(crate) fn with_any(&self, terms: &[Term], clocks_differ_by: u64) -> Vec<Reach> {
-        let has = |row: &Row| terms.iter().any(|term| row.may_have(term, clocks_differ_by));
-        let mut found: Vec<Reach> = Vec::new();
-        for (from, row) in self.stretches().filter(|(_, row)| has(row)) {
-            match found.last_mut() {
-                Some(before) if before.to + 1 == from => {
-                    before.to = row.end;
-                    before.messages += row.messages;
-                }
-                Some(_) | None => found.push(Reach { from, to: row.end, messages: row.messages }),
+    /// Adds a row of messages that follow the last one. Returns what moves out, to be written before the catalog.
+    #[must_use]
+    pub(crate) fn add(&mut self, rule: &dyn IndexRule, log: &Key, messages: &[StreamMessage]) -> Vec<Block> {
+        let Some(last) = messages.last() else { return Vec::new() };
+        self.rows.rows.push(Row::of(rule, log, messages));
+        self.last = Anchor::of(last);
+        let mut blocks = Vec::new();
+        while let Some(block) = self.rows.move_out(u8::try_from(blocks.len()).unwrap_or(u8::MAX)) {
+            blocks.push(block);
+        }
+        blocks
+    }
+
+    /// Forgets rows of which nothing is left, given the log's first message.
+    #[must_use]
+    pub(crate) fn forget_before(&mut self, first: u64) -> Forgotten {
+        let Rows { from, rows } = &mut self.rows;
+        let gone = rows.iter().take_while(|row| row.end < first).count().min(rows.len().saturating_sub(1));
+        let gone = Rows { from: *from, rows: rows.drain(..gone).collect() };
+        if let Some(last) = gone.rows.last()
+            && *from > 0
+        {
+            *from = last.end + 1;
+        }
+        Forgotten { rows: gone.rows.len(), blocks: gone.blocks().collect() }
+    }
+}
+
+impl BlockAt {
+    /// Whether its rows name blocks.
+    pub(crate) fn has_blocks_below(&self) -> bool {
+        level_and_end(&self.name).is_some_and(|(level, _)| level > 0)
+    }
+}
+
+impl Place {
+    /// The last sequence of it.
+    pub(crate) fn last(&self) -> u64 {
+        match self {
+            Place::Messages(messages) => messages.last().copied().unwrap_or_default(),
+            Place::Stretch(reach) | Place::Block(BlockAt { reach, .. }) => reach.to,
+        }
+    }
+}
+
+impl Rows {
+    /// Parses the rows of a block. None if it is not the one of that name, or its rows do not fit there: they are below the
+    /// row that names it, each of one level less, so that no chain of blocks has no end.
+    pub(crate) fn parse(text: &[u8], block: &BlockAt) -> Option<Rows> {
+        let BlockAt { name, reach } = block;
+        let (checksum, rows) = unsealed::<Rows>(text)?;
+        let level = rows.rows.first()?.level;
+        let fits = *name == name_of(&rows.rows, checksum)
+            && rows.rows.iter().all(|row| row.level == level)
+            && rows.are_in_order()
+            && rows.from >= reach.from
+            && rows.rows.last()?.end == reach.to;
+        fits.then_some(rows)
+    }
+
+    /// Whether each row ends after the one before, and names a block if it has to, of its own stretch.
+    fn are_in_order(&self) -> bool {
+        self.stretches().all(|(from, row)| {
+            let level = row.block.as_deref().map(level_and_end);
+            let block_fits = match level {
+                None => row.level == 0,
+                Some(named) => row.level > 0 && named == Some((row.level - 1, row.end)),
+            };
+            from <= row.end && block_fits
+        })
+    }
+
+    /// The blocks that they name.
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = BlockAt> {
+        self.stretches().filter_map(|(from, row)| row.block_at(from))
+    }
+
+    /// Where one of these terms may be, in order; stretches that are neighbours as one.
+    pub(crate) fn places(&self, terms: &[Term], clocks_differ_by: u64) -> Vec<Place> {
+        let mut found: Vec<Place> = Vec::new();
+        for (from, row) in self.stretches() {
+            match (row.having(terms, clocks_differ_by), row.block_at(from)) {
+                (Having::Nothing, _) => {}
+                (Having::Messages(messages), _) => found.push(Place::Messages(messages)),
+                (Having::Anywhere, Some(block)) => found.push(Place::Block(block)),
+                (Having::Anywhere, None) | (Having::Everywhere, _) => match found.last_mut() {
+                    Some(Place::Stretch(before)) if before.to + 1 == from => {
+                        before.to = row.end;
+                        before.messages += row.messages;
+                    }
+                    _ => found.push(Place::Stretch(row.reach(from))),
+                },
             }
         }
         found
     }
 
-    /// The sequence before which no row has this time or a later one. The one after the last row if none has.
-    pub(crate) fn begins(&self, time: u64) -> u64 {
-        let first = self.stretches().find(|(_, row)| row.latest.is_some_and(|latest| latest >= time));
-        first.map_or(self.last.sequence + 1, |(from, _)| from)
+    /// Before what no row has this time or a later one. None if no row has.
+    pub(crate) fn first_at(&self, time: u64) -> Option<Beginning> {
+        let (from, row) = self.stretches().find(|(_, row)| row.latest.is_some_and(|latest| latest >= time))?;
+        Some(row.block_at(from).map_or(Beginning::At(from), Beginning::InBlock))
     }
 
-    /// Adds a row of messages that follow the last one.
-    pub(crate) fn add(&mut self, rule: &dyn IndexRule, log: &Key, messages: &[StreamMessage]) {
-        let Some(last) = messages.last() else { return };
-        self.rows.push(Row::of(rule, log, messages));
-        self.last = Anchor::of(last);
-        if self.rows.len() > MOST_ROWS {
-            self.join_rows();
-        }
-    }
-
-    /// Forgets rows of which nothing is left, given the log's first message.
-    pub(crate) fn forget_before(&mut self, first: u64) {
-        let gone = self.rows.iter().take_while(|row| row.end < first).count().min(self.rows.len().saturating_sub(1));
-        if let Some(last) = self.rows.drain(..gone).next_back()
-            && self.from > 0
-        {
-            self.from = last.end + 1;
-        }
+    /// Before what no row has this growing term or a higher one. None if no row has.
+    pub(crate) fn first_with(&self, term: &str) -> Option<Beginning> {
+        let (from, row) = self.stretches().find(|(_, row)| row.reaches(term))?;
+        let at = row.first_that_reaches(term).unwrap_or(from);
+        Some(row.block_at(from).map_or(Beginning::At(at), Beginning::InBlock))
     }
 
     /// The rows, each with the sequence at which it begins.
@@ -157,79 +263,48 @@ impl Catalog {
         begins.zip(&self.rows)
     }
 
-    /// Joins the smallest neighbours, so that old stretches become longer together.
-    fn join_rows(&mut self) {
-        while self.rows.len() > ROWS_LEFT {
-            let size = |place: &usize| self.rows[*place].messages + self.rows[*place + 1].messages;
-            let Some(smallest) = (0..self.rows.len() - 1).min_by_key(size) else { return };
-            let next = self.rows.remove(smallest + 1);
-            self.rows[smallest].join(next);
+    /// Moves the oldest rows of a level into a block, if there are many. Older rows are of higher levels.
+    fn move_out(&mut self, level: u8) -> Option<Block> {
+        let begin = self.rows.iter().position(|row| row.level <= level)?;
+        let count = self.rows[begin..].iter().take_while(|row| row.level == level).count();
+        if count < 2 * IN_BLOCK {
+            return None;
         }
+        let from = begin.checked_sub(1).map_or(self.from, |before| self.rows[before].end + 1);
+        let moved = Rows { from, rows: self.rows.drain(begin..begin + IN_BLOCK).collect() };
+        let (checksum, text) = sealed(&moved);
+        let name = name_of(&moved.rows, checksum);
+        self.rows.insert(begin, Row::of_block(name.clone(), &moved.rows));
+        Some(Block { name, text })
     }
 }
 
-impl Row {
-    fn of(rule: &dyn IndexRule, log: &Key, messages: &[StreamMessage]) -> Row {
-        let end = messages.last().map_or(0, |message| message.sequence);
-        let mut row = Row { end, messages: messages.len(), terms: None, latest: None };
-        for line in messages.iter().flat_map(|message| message.payload.split(|byte| *byte == b'\n')) {
-            let indexed = rule.of(log, line);
-            row.latest = row.latest.max(indexed.at);
-            for term in indexed.terms.iter().filter(|term| term.order == TermOrder::Growing) {
-                row.take((prefix(&term.text).to_owned(), prefix(&term.text).to_owned()));
-            }
-        }
-        row
-    }
-
-    fn take(&mut self, (low, high): (String, String)) {
-        match &mut self.terms {
-            Some((lowest, highest)) => {
-                if low < *lowest {
-                    *lowest = low;
-                }
-                if high > *highest {
-                    *highest = high;
-                }
-            }
-            None => self.terms = Some((low, high)),
-        }
-    }
-
-    fn join(&mut self, next: Row) {
-        self.end = next.end;
-        self.messages += next.messages;
-        self.latest = self.latest.max(next.latest);
-        if let Some(terms) = next.terms {
-            self.take(terms);
-        }
-    }
-
-    fn may_have(&self, term: &Term, clocks_differ_by: u64) -> bool {
-        match (term.order, &self.terms) {
-            (TermOrder::Growing, Some((lowest, highest))) => {
-                (lowest.as_str()..=highest.as_str()).contains(&prefix(&term.text))
-            }
-            (TermOrder::Growing, None) => false,
-            // What has no time of its own may be of any.
-            (TermOrder::Scattered, _) => term
-                .since
-                .zip(self.latest)
-                .is_none_or(|(since, latest)| latest >= since.saturating_sub(clocks_differ_by)),
-        }
-    }
+/// The name of a block: its level, its last sequence and its checksum.
+fn name_of(rows: &[Row], checksum: u32) -> String {
+    let (level, end) = rows.last().map_or((0, 0), |row| (row.level, row.end));
+    format!("{level}-{end}-{checksum:08x}")
 }
 
-/// Whether so many messages make a row.
-pub(crate) fn is_row(messages: &[StreamMessage]) -> bool {
-    messages.len() >= MESSAGES || messages.iter().map(|message| message.payload.len()).sum::<usize>() >= BYTES
+/// What the name of a block says of it.
+fn level_and_end(name: &str) -> Option<(u8, u64)> {
+    let mut parts = name.split('-');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// The beginning of a term. Beginnings sort as terms do.
-fn prefix(text: &str) -> &str {
-    text.char_indices().nth(PREFIX).map_or(text, |(end, _)| &text[..end])
+fn sealed<C: Serialize>(catalog: &C) -> (u32, Vec<u8>) {
+    let checksum = crc32fast::hash(&serde_json::to_vec(catalog).unwrap_or_default());
+    (checksum, serde_json::to_vec(&Sealed { checksum, catalog }).unwrap_or_default())
 }
 
-fn checksum_of(catalog: &Catalog) -> u32 {
-    crc32fast::hash(&serde_json::to_vec(catalog).unwrap_or_default())
+/// What was sealed, if it is whole. The checksum is over the text, so nothing has to be written again to compare it.
+fn unsealed<C: DeserializeOwned>(text: &[u8]) -> Option<(u32, C)> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (checksum, catalog) = text.strip_prefix("{\"checksum\":")?.split_once(",\"catalog\":")?;
+    let (checksum, catalog) = (checksum.parse().ok()?, catalog.strip_suffix('}')?);
+    (crc32fast::hash(catalog.as_bytes()) == checksum)
+        .then(|| serde_json::from_str(catalog).ok())?
+        .map(|catalog| (checksum, catalog))
 }
+
+#[cfg(test)]
+mod tests;

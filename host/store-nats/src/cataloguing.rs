@@ -7,24 +7,28 @@
 use async_nats::jetstream::message::StreamMessage;
 use store::{Key, StoreError};
 
-use crate::catalog::{self, Anchor, Catalog};
+use crate::catalog::{self, Anchor, Block, BlockAt, Catalog, Forgotten, Rows};
 use crate::connection::Connection;
 use crate::direct::{self, Answers};
 use crate::logs::{LogWriters, writers_of};
-use crate::reading::Messages;
+use crate::reading::{first_from, message_at};
 use crate::values::EVERYBODY;
-use crate::{ownership, subjects, values};
+use crate::{catalog_cleanup, ownership, subjects, values};
 
-/// Prefix of the keys that hold the catalogs of logs.
+/// Prefix of the keys that hold the catalogs of logs, and of those that hold their blocks.
 const CATALOGS: &str = "_catalogs/";
+const BLOCKS: &str = "_catalog_blocks/";
 
 /// The catalog of a log on the server.
 pub(crate) struct CatalogPlace {
     /// The subjects of the log.
     pub(crate) log_subject: String,
+    log: Key,
+    /// Who writes its catalog.
+    writer: String,
     /// Where its catalog is.
-    subject: String,
-    key: Key,
+    pub(crate) subject: String,
+    pub(crate) key: Key,
     /// Whether this machine writes it.
     pub(crate) is_ours: bool,
 }
@@ -60,10 +64,26 @@ pub(crate) async fn place_of(connection: &Connection, log: &Key) -> Result<Optio
     let (Some(writer), Ok(key)) = (writer, format!("{CATALOGS}{log}").parse::<Key>()) else { return Ok(None) };
     Ok(Some(CatalogPlace {
         log_subject: writers.filter(connection, log),
+        log: log.clone(),
         subject: subjects::of_value(&connection.options.map_bucket(), &writer, &key),
         key,
         is_ours: writer == *own || writer == EVERYBODY,
+        writer,
     }))
+}
+
+impl CatalogPlace {
+    /// The key above all blocks.
+    pub(crate) fn blocks(&self) -> Option<Key> {
+        format!("{BLOCKS}{}", self.log).parse().ok()
+    }
+
+    /// The key of a block and where it is.
+    pub(crate) fn block(&self, connection: &Connection, name: &str) -> Option<(Key, String)> {
+        let key = format!("{BLOCKS}{}/{name}", self.log).parse().ok()?;
+        let subject = subjects::of_value(&connection.options.map_bucket(), &self.writer, &key);
+        Some((key, subject))
+    }
 }
 
 /// Reads a catalog.
@@ -76,26 +96,31 @@ pub(crate) async fn read(connection: &Connection, place: &CatalogPlace) -> Resul
     Ok(FoundCatalog { catalog, revision: message.sequence })
 }
 
-/// Deletes the catalog of a log that was removed.
-pub(crate) async fn forget(connection: &Connection, log: &Key) -> Result<(), StoreError> {
-    let Some(place) = place_of(connection, log).await?.filter(|place| place.is_ours) else { return Ok(()) };
-    let Some(message) = values::newest(connection, &place.subject, &place.key).await?.filter(values::is_value) else {
-        return Ok(());
-    };
-    if let Some(mark) = put(connection, &place, message.sequence, None).await? {
-        values::take_away(connection, &place.key, mark).await?;
-    }
-    Ok(())
-}
-
-async fn put(
+/// A catalog, if it is of this log as it is now.
+pub(crate) async fn checked(
     connection: &Connection,
     place: &CatalogPlace,
-    after: u64,
-    text: Option<&[u8]>,
-) -> Result<Option<u64>, StoreError> {
-    values::put(connection, &place.subject, &place.key, &place.subject, after, text).await
+    catalog: Catalog,
+) -> Result<Option<Catalog>, StoreError> {
+    let stream = connection.logs().await?;
+    let last = message_at(connection, &stream, &place.log, catalog.last.sequence).await?;
+    let last = last.filter(|message| subjects::includes(&place.log_subject, &message.subject));
+    Ok(holds(catalog.last, last.as_ref()).then_some(catalog))
 }
+
+/// Reads the rows of a block. None if it is missing or damaged.
+pub(crate) async fn read_block(
+    connection: &Connection,
+    place: &CatalogPlace,
+    block: &BlockAt,
+) -> Result<Option<Rows>, StoreError> {
+    let Some((key, subject)) = place.block(connection, &block.name) else { return Ok(None) };
+    let found = values::newest(connection, &subject, &key).await?;
+    Ok(found.and_then(|message| Rows::parse(&message.payload, block)))
+}
+
+/// How often a block is written if others write it at the same time.
+const TRIES: usize = 4;
 
 /// Makes rows of the messages that a lookup reads at the end of a log.
 pub(crate) struct Growing<'a> {
@@ -103,10 +128,15 @@ pub(crate) struct Growing<'a> {
     log: &'a Key,
     place: &'a CatalogPlace,
     pub(crate) catalog: Catalog,
+    /// The sequence of the value that this one replaces.
     revision: u64,
     /// Messages after the last row.
     open: Vec<StreamMessage>,
     added: usize,
+    /// The rows that were forgotten. None as long as nobody looked.
+    gone: Option<Forgotten>,
+    /// Whether a block could not be written: then the catalog is not written either.
+    has_failed: bool,
 }
 
 impl<'a> Growing<'a> {
@@ -119,26 +149,71 @@ impl<'a> Growing<'a> {
         from: u64,
     ) -> Option<Growing<'a>> {
         let rule = connection.rule.as_deref()?;
-        let catalog = found.catalog.unwrap_or_else(|| Catalog::empty(rule, &place.log_subject, from));
-        Some(Growing { connection, log, place, catalog, revision: found.revision, open: Vec::new(), added: 0 })
+        let FoundCatalog { catalog, revision } = found;
+        let catalog = catalog.unwrap_or_else(|| Catalog::empty(rule, &place.log_subject, from));
+        let open = Vec::new();
+        Some(Growing { connection, log, place, catalog, revision, open, added: 0, gone: None, has_failed: false })
     }
 
     /// The next message of the log.
-    pub(crate) fn take(&mut self, message: StreamMessage) {
+    pub(crate) async fn take(&mut self, message: StreamMessage) {
         self.open.push(message);
         if let Some(rule) = self.connection.rule.as_deref()
             && catalog::is_row(&self.open)
         {
-            self.catalog.add(rule, self.log, &self.open);
+            let blocks = self.catalog.add(rule, self.log, &self.open);
             self.open.clear();
             self.added += 1;
+            for block in blocks {
+                self.has_failed = self.has_failed || !self.write_block(block).await;
+            }
         }
     }
 
-    /// Writes the catalog, if it has enough new rows and this machine writes it. That another process was faster, or
-    /// that it cannot be written, costs the next lookup time.
+    /// Writes a block that moved out of the catalog, if this machine writes it. It may be there: of a process that was
+    /// killed before it wrote the catalog, or lost the race for it. One that is older than the catalog may be about to be
+    /// deleted, as nothing names it (`catalog_cleanup.rs`), and is written again.
+    async fn write_block(&self, block: Block) -> bool {
+        let written = async {
+            let (true, Some((key, subject))) = (self.place.is_ours, self.place.block(self.connection, &block.name))
+            else {
+                return Ok(false);
+            };
+            for _ in 0..TRIES {
+                let there = values::newest(self.connection, &subject, &key).await?;
+                let after = there.as_ref().map_or(0, |message| message.sequence);
+                let is_there = after > self.revision && there.is_some_and(|message| message.payload == block.text);
+                if is_there
+                    || values::put(self.connection, &subject, &key, &subject, after, Some(&block.text)).await?.is_some()
+                {
+                    return Ok(true);
+                }
+            }
+            Ok::<_, StoreError>(false)
+        };
+        written.await.unwrap_or_else(|error| {
+            tracing::debug!(log = %self.log, %error, "a block of the log's catalog was not written");
+            false
+        })
+    }
+
+    /// Forgets rows of which the log has nothing any more, as retention or the server deleted it.
+    pub(crate) async fn forget_what_is_gone(&mut self) -> Result<(), StoreError> {
+        if self.gone.is_none() {
+            let stream = self.connection.logs().await?;
+            let first = first_from(self.connection, &stream, (self.log, &self.place.log_subject), 1).await?;
+            let begin = first.map_or(0, |first| first.sequence);
+            self.gone = Some(self.catalog.forget_before(begin));
+        }
+        Ok(())
+    }
+
+    /// Writes the catalog, if it has enough new rows or is known to have lost some, and this machine writes it. That another
+    /// process was faster, or that it cannot be written, costs the next lookup time.
     pub(crate) async fn keep(mut self) {
-        if !self.place.is_ours || self.added < catalog::WRITTEN_AFTER {
+        let has_lost_some = self.gone.as_ref().is_some_and(|gone| gone.rows > 0);
+        let is_worth_it = self.added >= catalog::WRITTEN_AFTER || has_lost_some;
+        if !self.place.is_ours || !is_worth_it || self.has_failed {
             return;
         }
         if let Err(error) = self.write().await {
@@ -147,12 +222,14 @@ impl<'a> Growing<'a> {
     }
 
     async fn write(&mut self) -> Result<(), StoreError> {
-        // What the stream dropped by age leaves rows without messages.
-        let mut messages = Messages::at(self.connection, self.log, &self.place.log_subject, 1).await?;
-        if let Some(first) = messages.next(1).await? {
-            self.catalog.forget_before(first.sequence);
+        let (connection, place) = (self.connection, self.place);
+        self.forget_what_is_gone().await?;
+        // Before the rows that name them, else a process that is killed here would leave them for ever.
+        for block in self.gone.iter().flat_map(|gone| &gone.blocks) {
+            catalog_cleanup::delete_with_all_below(connection, place, block).await?;
         }
-        put(self.connection, self.place, self.revision, Some(&self.catalog.text())).await.map(drop)
+        let text = self.catalog.text();
+        values::put(connection, &place.subject, &place.key, &place.subject, self.revision, Some(&text)).await.map(drop)
     }
 }
 

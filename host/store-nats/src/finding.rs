@@ -7,16 +7,17 @@ use futures::{StreamExt, TryStreamExt};
 use store::{Entry, Key, Position, StoreError, Term, backend};
 
 use crate::beginning::{CLOCKS_DIFFER_BY, begins};
-use crate::catalog::{Catalog, Reach};
+use crate::catalog::{BlockAt, Catalog, Place, Reach, Rows};
 use crate::cataloguing::{self, CatalogPlace, FoundCatalog, Growing};
 use crate::connection::Connection;
 use crate::direct;
-use crate::logs::{floor_of, place, position};
+use crate::logs::{floor_of, place};
 use crate::reading::{MessageLine, Messages, counts, lines, message_at, read};
+use crate::subjects;
 
 /// How many bytes of a log are read at a time.
 const STEP: usize = 1 << 20;
-/// How many stretches are read at once.
+/// How many messages, blocks or stretches are read at once.
 const AT_ONCE: usize = 8;
 
 /// See [`store::Store::find`].
@@ -31,7 +32,7 @@ pub(crate) async fn find(connection: &Connection, log: &Key, terms: &[Term]) -> 
     };
     let (mut found, (floor, _)) = tokio::try_join!(cataloguing::read(connection, &place), floor_of(connection, log))?;
     // One that `seek` began does not say what is before it.
-    found.catalog = found.catalog.filter(|catalog| catalog.from == 0);
+    found.catalog = found.catalog.filter(|catalog| catalog.rows.from == 0);
     let lookup = Lookup { connection, log, place: &place, terms, floor };
     if !place.is_ours {
         return lookup.in_log_of_others(found.catalog, since).await;
@@ -79,7 +80,7 @@ impl Lookup<'_> {
     /// None if the catalog is not of this log as it is now.
     async fn by_catalog(&self, found: FoundCatalog) -> Result<Option<Vec<Entry>>, StoreError> {
         let anchor = found.catalog.as_ref().map(|catalog| catalog.last);
-        let stretches = found.catalog.as_ref().map(|catalog| self.stretches(catalog)).unwrap_or_default();
+        let rows = found.catalog.as_ref().map(|catalog| catalog.rows.clone()).unwrap_or_default();
         let Some(mut growing) = Growing::of(self.connection, self.log, self.place, found, 0) else { return Ok(None) };
         let at_the_end = async {
             let mut messages = self.messages(direct::MOST).await?;
@@ -95,11 +96,11 @@ impl Lookup<'_> {
             while let Some(message) = messages.next(from).await? {
                 from = message.sequence + 1;
                 entries.extend(self.entries_of(&message).await?);
-                growing.take(message);
+                growing.take(message).await;
             }
             Ok(Some(entries))
         };
-        let (mut entries, last) = tokio::try_join!(self.within(stretches), at_the_end)?;
+        let (mut entries, last) = tokio::try_join!(self.within(&rows), at_the_end)?;
         let Some(last) = last else { return Ok(None) };
         entries.extend(last);
         growing.keep().await;
@@ -116,17 +117,16 @@ impl Lookup<'_> {
             }
         };
         let checked = async {
-            let Some(catalog) = catalog else { return Ok(None) };
-            let stream = self.connection.logs().await?;
-            let last = message_at(self.connection, &stream, self.log, catalog.last.sequence).await?;
-            Ok(cataloguing::holds(catalog.last, last.as_ref()).then_some(catalog))
+            match catalog {
+                Some(catalog) => cataloguing::checked(self.connection, self.place, catalog).await,
+                None => Ok(None),
+            }
         };
         let (begin, catalog) = tokio::try_join!(begin, checked)?;
-        let (stretches, mut from) = match &catalog {
-            Some(catalog) => (self.stretches(catalog), begin.max(catalog.last.sequence + 1)),
+        let (mut entries, mut from) = match &catalog {
+            Some(catalog) => (self.within(&catalog.rows).await?, begin.max(catalog.last.sequence + 1)),
             None => (Vec::new(), begin),
         };
-        let mut entries = self.within(stretches).await?;
         let mut messages = self.messages(direct::MOST).await?;
         while let Some(message) = messages.next(from).await? {
             from = message.sequence + 1;
@@ -135,30 +135,64 @@ impl Lookup<'_> {
         Ok(entries)
     }
 
-    fn stretches(&self, catalog: &Catalog) -> Vec<Reach> {
-        let mut stretches = catalog.with_any(self.terms, CLOCKS_DIFFER_BY);
-        stretches.retain(|stretch| stretch.to >= place(self.floor).0);
-        stretches
-    }
-
     async fn messages(&self, most: usize) -> Result<Messages<'_>, StoreError> {
         Messages::at(self.connection, self.log, &self.place.log_subject, most).await
     }
 
-    async fn within(&self, stretches: Vec<Reach>) -> Result<Vec<Entry>, StoreError> {
-        let read = futures::stream::iter(stretches).map(|stretch| async move {
-            let mut messages = self.messages(stretch.messages).await?;
-            let (mut entries, mut from) = (Vec::new(), stretch.from);
-            while from <= stretch.to
-                && let Some(message) = messages.next(from).await?
-                && message.sequence <= stretch.to
-            {
-                from = message.sequence + 1;
-                entries.extend(self.entries_of(&message).await?);
+    /// Reads what rows, and the blocks below them, know of.
+    async fn within(&self, rows: &Rows) -> Result<Vec<Entry>, StoreError> {
+        let floor = place(self.floor).0;
+        let mut places = rows.places(self.terms, CLOCKS_DIFFER_BY);
+        loop {
+            places.retain(|place| place.last() >= floor);
+            if !places.iter().any(|place| matches!(place, Place::Block(_))) {
+                break;
             }
-            Ok::<_, StoreError>(entries)
+            let looks = futures::stream::iter(places).map(|place| self.below(place)).buffered(AT_ONCE);
+            places = looks.try_collect::<Vec<_>>().await?.concat();
+        }
+        let read = futures::stream::iter(places).map(|place| async move {
+            match place {
+                Place::Messages(messages) => self.of_messages(messages).await,
+                Place::Stretch(reach) | Place::Block(BlockAt { reach, .. }) => self.of_stretch(reach).await,
+            }
         });
         Ok(read.buffered(AT_ONCE).try_collect::<Vec<_>>().await?.concat())
+    }
+
+    /// What a block knows, or the place itself if it is none. The stretch of a block that is lost.
+    async fn below(&self, place: Place) -> Result<Vec<Place>, StoreError> {
+        let Place::Block(block) = place else { return Ok(vec![place]) };
+        let rows = cataloguing::read_block(self.connection, self.place, &block).await?;
+        Ok(rows.map_or_else(|| vec![Place::Stretch(block.reach)], |rows| rows.places(self.terms, CLOCKS_DIFFER_BY)))
+    }
+
+    /// Each is asked for by its sequence: to a request for several the server says how many follow, for which it walks
+    /// through all files behind an old one.
+    async fn of_messages(&self, sequences: Vec<u64>) -> Result<Vec<Entry>, StoreError> {
+        let stream = &self.connection.logs().await?;
+        let asked = futures::stream::iter(sequences).map(|sequence| async move {
+            match message_at(self.connection, stream, self.log, sequence).await? {
+                Some(message) if subjects::includes(&self.place.log_subject, &message.subject) => {
+                    self.entries_of(&message).await
+                }
+                Some(_) | None => Ok(Vec::new()),
+            }
+        });
+        Ok(asked.buffered(AT_ONCE).try_collect::<Vec<_>>().await?.concat())
+    }
+
+    async fn of_stretch(&self, reach: Reach) -> Result<Vec<Entry>, StoreError> {
+        let mut messages = self.messages(reach.messages).await?;
+        let (mut entries, mut from) = (Vec::new(), reach.from);
+        while from <= reach.to
+            && let Some(message) = messages.next(from).await?
+            && message.sequence <= reach.to
+        {
+            from = message.sequence + 1;
+            entries.extend(self.entries_of(&message).await?);
+        }
+        Ok(entries)
     }
 
     async fn entries_of(&self, message: &StreamMessage) -> Result<Vec<Entry>, StoreError> {
@@ -173,66 +207,4 @@ impl Lookup<'_> {
         }
         Ok(entries)
     }
-}
-
-/// See [`store::Store::seek`]: a position before which nothing is of that time or later.
-pub(crate) async fn seek(connection: &Connection, log: &Key, time: u64) -> Result<Position, StoreError> {
-    let Some(place_of_catalog) = cataloguing::place_of(connection, log).await? else {
-        return begins(connection, log, time).await;
-    };
-    let place_of_catalog = &place_of_catalog;
-    let (begin, found) =
-        tokio::try_join!(begins(connection, log, time), cataloguing::read(connection, place_of_catalog))?;
-    let from = place(begin).0;
-    // By the server's clock, all that is sought is after the catalog, or some of it before.
-    if let Some(catalog) = &found.catalog
-        && (from > catalog.last.sequence || from < catalog.from)
-    {
-        return Ok(begin);
-    }
-    let found = checked(connection, log, place_of_catalog, found).await?;
-    let Some(growing) = Growing::of(connection, log, place_of_catalog, found, from) else { return Ok(begin) };
-    let catalog = if place_of_catalog.is_ours { grow(connection, log, growing).await? } else { growing.catalog };
-    Ok(if catalog.is_empty() { begin } else { position(catalog.begins(time), 0) })
-}
-
-/// See [`store::Store::index`]: the catalog of the whole log, if this machine writes it.
-pub(crate) async fn index(connection: &Connection, log: &Key) -> Result<(), StoreError> {
-    let Some(place) = cataloguing::place_of(connection, log).await?.filter(|place| place.is_ours) else {
-        return Ok(());
-    };
-    let mut found = cataloguing::read(connection, &place).await?;
-    found.catalog = found.catalog.filter(|catalog| catalog.from == 0);
-    let found = checked(connection, log, &place, found).await?;
-    if let Some(growing) = Growing::of(connection, log, &place, found, 0) {
-        grow(connection, log, growing).await?;
-    }
-    Ok(())
-}
-
-/// A catalog as it was read; without it if it is not of this log as it is now.
-async fn checked(
-    connection: &Connection,
-    log: &Key,
-    place: &CatalogPlace,
-    found: FoundCatalog,
-) -> Result<FoundCatalog, StoreError> {
-    let Some(catalog) = found.catalog else { return Ok(found) };
-    let mut messages = Messages::at(connection, log, &place.log_subject, 1).await?;
-    let last = messages.next(catalog.last.sequence).await?;
-    let is_of_it = cataloguing::holds(catalog.last, last.as_ref());
-    Ok(FoundCatalog { catalog: is_of_it.then_some(catalog), ..found })
-}
-
-/// Reads what comes after a catalog, writes the catalog, and returns it.
-async fn grow(connection: &Connection, log: &Key, mut growing: Growing<'_>) -> Result<Catalog, StoreError> {
-    let mut messages = Messages::at(connection, log, &growing.catalog.subject, direct::MOST).await?;
-    let mut from = growing.catalog.from.max(growing.catalog.last.sequence + 1);
-    while let Some(message) = messages.next(from).await? {
-        from = message.sequence + 1;
-        growing.take(message);
-    }
-    let catalog = growing.catalog.clone();
-    growing.keep().await;
-    Ok(catalog)
 }

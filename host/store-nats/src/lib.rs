@@ -9,6 +9,7 @@
 mod access;
 mod beginning;
 mod catalog;
+mod catalog_cleanup;
 mod cataloguing;
 mod children;
 mod clock;
@@ -24,6 +25,7 @@ mod moving;
 mod options;
 mod ownership;
 mod reading;
+mod seeking;
 mod sending;
 mod sizes;
 mod stream_cell;
@@ -123,14 +125,13 @@ impl Store for NatsStore {
 
     async fn seek(&self, log: &Key, to: Seek<'_>) -> Result<Option<Position>, StoreError> {
         match to {
-            Seek::Time(at) => finding::seek(&self.connection, log, at).await.map(Some),
-            // A server knows no terms.
-            Seek::Term(_) => Ok(None),
+            Seek::Time(at) => seeking::first_at(&self.connection, log, at).await.map(Some),
+            Seek::Term(term) => seeking::first_with(&self.connection, log, term).await,
         }
     }
 
     async fn index(&self, log: &Key) -> Result<(), StoreError> {
-        finding::index(&self.connection, log).await
+        seeking::index(&self.connection, log).await
     }
 
     async fn end(&self, log: &Key) -> Result<Position, StoreError> {

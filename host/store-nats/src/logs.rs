@@ -16,7 +16,7 @@ use store::{AppendError, Expect, Key, Position, ServerTrouble, StoreError, SwapE
 use crate::connection::Connection;
 use crate::errors::{again_if_late, found, server_error};
 use crate::sending::{EXPECTED_SUBJECT, send};
-use crate::{cataloguing, ownership, subjects, values};
+use crate::{catalog_cleanup, ownership, subjects, values};
 
 /// Prefix of the keys that hold the floors of logs.
 pub(crate) const RETIRED: &str = "_retired/";
@@ -130,7 +130,7 @@ pub(crate) async fn remove(connection: &Connection, log: &Key) -> Result<(), Sto
     {
         raise_floor(connection, log, after(last.sequence)).await?;
     }
-    cataloguing::forget(connection, log).await
+    catalog_cleanup::forget(connection, log).await
 }
 
 /// Deletes a log's messages, and returns their number. None if the server does not allow it.

@@ -88,6 +88,8 @@ async fn everything(store: &NatsStore, log: &Key) -> Vec<Entry> {
 enum Deed {
     /// Some entries, each a message; by a build that makes catalogs or by an older one.
     Append(Vec<Line>, bool),
+    /// Long entries, each of which makes a row, so that rows move into blocks.
+    AppendLong(u64),
     /// A lookup, and the catalog grows.
     LookUp,
     /// The daily cleanup brings the catalog up to date.
@@ -96,6 +98,8 @@ enum Deed {
     SeekTime(u64),
     /// The catalog is lost.
     Lose,
+    /// A block of it is lost, or a byte of one changes.
+    LoseBlock(prop::sample::Index, bool),
     /// A byte of it changes.
     Flip(prop::sample::Index),
     /// It is again what it was some time before.
@@ -117,7 +121,7 @@ enum Deed {
 fn line() -> impl Strategy<Value = Line> {
     // Ids mostly grow with the time, and sometimes a clock steps back. Long entries, so that few make a row.
     (0..60_u64, 0..8_u64, 0..3_usize).prop_map(|(at, jitter, filling)| Line {
-        id: format!("{:012}-id", (at * 10).saturating_sub(jitter * 30)),
+        id: format!("{:010}-id", (at * 10).saturating_sub(jitter * 30)),
         at,
         filling: "x".repeat(filling * 20_000),
     })
@@ -131,6 +135,8 @@ fn deeds() -> impl Strategy<Value = Vec<Deed>> {
         1 => (0..60_u64).prop_map(Deed::SeekTime),
         1 => Just(Deed::Index),
         1 => Just(Deed::Lose),
+        2 => (20..90_u64).prop_map(Deed::AppendLong),
+        1 => (any(), prop::bool::ANY).prop_map(|(which, flips)| Deed::LoseBlock(which, flips)),
         1 => any().prop_map(Deed::Flip),
         1 => any().prop_map(Deed::Restore),
         1 => Just(Deed::Mistake),
@@ -187,8 +193,21 @@ impl World {
     }
 
     async fn put_catalog(&self, text: Vec<u8>) {
-        let put = self.jetstream.publish(self.catalog_at(&self.log), text.into()).await.expect("sent");
-        put.await.expect("stored");
+        self.put(self.catalog_at(&self.log), text).await;
+    }
+
+    async fn put(&self, subject: String, text: Vec<u8>) {
+        self.jetstream.publish(subject, text.into()).await.expect("sent").await.expect("stored");
+    }
+
+    /// The subjects of the blocks of the log's catalog.
+    async fn blocks(&self) -> Vec<String> {
+        let Ok(stream) = self.jetstream.get_stream(format!("KV_{}_MAP", self.prefix)).await else { return Vec::new() };
+        let at = self.catalog_at(&self.log).replace("._catalogs.", "._catalog_blocks.");
+        let found = stream.info_with_subjects(format!("{at}.>")).await.expect("told");
+        let mut subjects: Vec<String> = found.map_ok(|(subject, _)| subject).try_collect().await.expect("all of them");
+        subjects.sort();
+        subjects
     }
 
     async fn look_up(&self, log: &Key) {
@@ -203,7 +222,31 @@ impl World {
                     append(store, &self.log, &[line]).await;
                 }
             }
+            Deed::AppendLong(count) => {
+                let long = |number: u64| Line {
+                    id: format!("{:010}-id", number * 7 % 600),
+                    at: number % 60,
+                    filling: "x".repeat(66_000),
+                };
+                for line in (0..count).map(long) {
+                    append(&self.store, &self.log, &[line]).await;
+                }
+            }
             Deed::LookUp => self.look_up(&self.log).await,
+            Deed::LoseBlock(which, flips) => {
+                let blocks = self.blocks().await;
+                if !blocks.is_empty() {
+                    let subject = &blocks[which.index(blocks.len())];
+                    let stream = self.jetstream.get_stream(format!("KV_{}_MAP", self.prefix)).await.expect("there");
+                    let message = stream.get_last_raw_message_by_subject(subject).await.expect("a block");
+                    let mut text = message.payload.to_vec();
+                    match text.last_mut() {
+                        Some(last) if flips => *last ^= 0x04,
+                        _ => text.clear(),
+                    }
+                    self.put(subject.clone(), text).await;
+                }
+            }
             Deed::Index => self.store.index(&self.log).await.expect("indexed"),
             Deed::SeekTime(at) => drop(self.store.seek(&self.log, Seek::Time(at)).await.expect("sought")),
             Deed::Lose => {
@@ -256,7 +299,7 @@ impl World {
     /// Every lookup against the scan of everything.
     async fn check(&self) -> TestCaseResult {
         let all = everything(&self.plain, &self.log).await;
-        let absent = [Term::growing("000000000305-id"), Term::growing("zzz")];
+        let absent = [Term::growing("0000000305-id"), Term::growing("zzz")];
         let some: Vec<Term> =
             all.iter().step_by(11).map(|entry| Term::growing(line_of(entry).id)).chain(absent).collect();
         for asked in some.iter().map(std::slice::from_ref).chain([&some[..]]) {
@@ -271,13 +314,18 @@ impl World {
             let missed = all.iter().find(|entry| entry.at < reached && line_of(entry).at >= at);
             prop_assert!(missed.is_none(), "{} from {:?}: {:?}", at, reached, missed.map(|entry| entry.at));
         }
+        for id in ["", "0000000100", "0000000305-id", "0000000590", "zzz"] {
+            let Some(reached) = self.store.seek(&self.log, Seek::Term(id)).await.expect("sought") else { continue };
+            let missed = all.iter().find(|entry| entry.at < reached && line_of(entry).id.as_str() >= id);
+            prop_assert!(missed.is_none(), "{} from {:?}: {:?}", id, reached, missed.map(|entry| entry.at));
+        }
         Ok(())
     }
 }
 
 /// Lines of ids and times that grow by one.
 fn lines(count: u64) -> Vec<Line> {
-    (0..count).map(|number| Line { id: format!("{number:012}-id"), at: number, filling: String::new() }).collect()
+    (0..count).map(|number| Line { id: format!("{number:010}-id"), at: number, filling: String::new() }).collect()
 }
 
 #[test]
@@ -368,17 +416,107 @@ async fn in_a_log_that_is_new_to_its_server_a_lookup_reads_a_small_part() {
         }
         spy.traffic().await;
         for number in [0, 750 * age, 1_500 * age - 1] {
-            let id = format!("{number:012}-id");
+            let id = format!("{number:010}-id");
             let found = looking.find(&log, &[Term::growing(&id).since(number)]).await.expect("found");
             assert_eq!(found.iter().map(|entry| line_of(entry).id).collect::<Vec<_>>(), [id]);
             let traffic = spy.traffic().await;
-            assert!(traffic.requests <= 5 && traffic.answers <= 250, "{number} of {}: {traffic:?}", 1_500 * age);
+            assert!(traffic.requests <= 6 && traffic.answers <= 250, "{number} of {}: {traffic:?}", 1_500 * age);
         }
         let at = looking.seek(&log, Seek::Time(1_500 * age - 10)).await.expect("sought").expect("a position");
+        let of_term = Seek::Term("0000000700");
+        let at_term = looking.seek(&log, of_term).await.expect("sought").expect("the catalog says where it is");
+        let first = looking.read(&log, at_term, 1).await.expect("read").entries.remove(0);
+        assert_eq!(line_of(&first).id, "0000000700-id");
         let rest = looking.read(&log, at, 1 << 20).await.expect("read");
         assert!((10..=250).contains(&rest.entries.len()), "{} entries are ten old", rest.entries.len());
         spy.traffic().await;
     }
+}
+
+/// What a catalog has in blocks is the log's: it goes with it, and with what retention deletes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocks_go_with_what_they_tell_of() {
+    let world = World::new(Arc::new(NatsServer::start())).await;
+    let other = world.blocks().await;
+    assert_eq!(other, Vec::<String>::new());
+    fill(&world.store, &world.log, &lines(5_000)).await;
+    world.store.index(&world.log).await.expect("indexed");
+    let full = world.blocks().await;
+    assert!(full.len() >= 3, "{full:?}");
+    let all = everything(&world.plain, &world.log).await;
+    world.store.retire(&world.log, all[2_500].at).await.expect("retired");
+    fill(&world.store, &world.log, &lines(200)).await;
+    world.store.index(&world.log).await.expect("indexed");
+    let half = world.blocks().await;
+    assert!(!half.is_empty() && half.len() < full.len(), "{half:?} of {full:?}");
+    // A catalog that is made anew by another rule has other blocks, and so has what a process left that was killed.
+    let stray = format!("{}.0-7-0badc0de", world.catalog_at(&world.log).replace("._catalogs.", "._catalog_blocks."));
+    world.put(stray.clone(), b"{}".to_vec()).await;
+    let anew = with_catalogs(&world.server, &world.prefix, "one", 2);
+    anew.index(&world.log).await.expect("indexed");
+    let after = world.blocks().await;
+    assert!(
+        !after.is_empty() && after.len() <= half.len() && after.iter().all(|name| !half.contains(name)),
+        "{after:?}"
+    );
+    // What was written since may be of a process that works on it at this time.
+    world.put(stray.clone(), b"{}".to_vec()).await;
+    anew.index(&world.log).await.expect("indexed");
+    assert!(world.blocks().await.contains(&stray));
+    fill(&anew, &world.log, &lines(200)).await;
+    anew.index(&world.log).await.expect("indexed");
+    anew.index(&world.log).await.expect("indexed");
+    assert!(!world.blocks().await.contains(&stray));
+    anew.remove(&world.log).await.expect("removed");
+    assert_eq!(world.blocks().await, Vec::<String>::new());
+}
+
+/// An agent that gets no more mail, whose mail is deleted day by day.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_log_that_nobody_writes_any_more_little_stays() {
+    let world = World::new(Arc::new(NatsServer::start())).await;
+    fill(&world.store, &world.log, &lines(3_000)).await;
+    world.store.index(&world.log).await.expect("indexed");
+    let before = world.catalog(&world.log).await.expect("a catalog").len();
+    let all = everything(&world.plain, &world.log).await;
+    world.store.retire(&world.log, all[2_900].at).await.expect("retired");
+    world.store.index(&world.log).await.expect("indexed");
+    let after = world.catalog(&world.log).await.expect("a catalog").len();
+    assert!(world.blocks().await.is_empty() && after < before / 4, "{after} of {before}");
+    // What it covers is gone, and too little is there for a new one.
+    let end = world.store.end(&world.log).await.expect("an end");
+    world.store.retire(&world.log, end).await.expect("retired");
+    world.store.index(&world.log).await.expect("indexed");
+    assert_eq!((world.catalog(&world.log).await, world.blocks().await.len()), (None, 0));
+}
+
+/// A block that an operator deleted is made again by the next cleanup.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_block_is_made_again() {
+    let world = World::new(Arc::new(NatsServer::start())).await;
+    fill(&world.store, &world.log, &lines(3_000)).await;
+    world.store.index(&world.log).await.expect("indexed");
+    let blocks = world.blocks().await;
+    let bucket = world.jetstream.get_stream(format!("KV_{}_MAP", world.prefix)).await.expect("there");
+    bucket.purge().filter(&blocks[0]).await.expect("the block is gone");
+    let wanted = [Term::growing("0000000001-id")];
+    assert_eq!(world.store.find(&world.log, &wanted).await.expect("found").len(), 1);
+    world.store.index(&world.log).await.expect("indexed");
+    assert_eq!(world.blocks().await, blocks);
+}
+
+/// A process that is killed after it wrote a block and before it wrote the catalog leaves what the next one makes again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_block_without_its_catalog_is_taken_up() {
+    let world = World::new(Arc::new(NatsServer::start())).await;
+    fill(&world.store, &world.log, &lines(3_000)).await;
+    world.store.index(&world.log).await.expect("indexed");
+    let (blocks, catalog) = (world.blocks().await, world.catalog(&world.log).await);
+    assert!(!blocks.is_empty());
+    let stream = world.jetstream.get_stream(format!("KV_{}_MAP", world.prefix)).await.expect("there");
+    stream.purge().filter(world.catalog_at(&world.log)).await.expect("the catalog is gone");
+    world.store.index(&world.log).await.expect("indexed");
+    assert_eq!((world.blocks().await, world.catalog(&world.log).await), (blocks, catalog));
 }
 
 /// The newest entries of a log that is one of many, and whatever the stream held before them.
@@ -424,7 +562,7 @@ async fn a_catalog_serves_on_a_cluster() {
     for _ in 0..2 {
         let store = open();
         for number in [0, 10, 19] {
-            let id = format!("{number:012}-id");
+            let id = format!("{number:010}-id");
             let found = store.find(&log, &[Term::growing(&id).since(number)]).await.expect("found");
             assert_eq!(found.iter().map(|entry| line_of(entry).id).collect::<Vec<_>>(), [id]);
         }

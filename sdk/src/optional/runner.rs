@@ -3,6 +3,7 @@
 //! [`reading`] has what most adapters need for it: lines of JSON, a memory between two reads, words about a tool,
 //! and the reasons by which servers refuse.
 
+mod json;
 pub mod reading;
 
 pub use bindings::exports::relay::adapter::runner::{
@@ -41,7 +42,7 @@ pub mod bindings {
 ///
 /// ```
 /// use relay_mesh_sdk::Error;
-/// use relay_mesh_sdk::optional::runner::reading::{Memory, lines};
+/// use relay_mesh_sdk::optional::runner::reading::{Memory, lines, text};
 /// use relay_mesh_sdk::optional::runner::*;
 /// use serde_json::{Value, json};
 ///
@@ -61,9 +62,10 @@ pub mod bindings {
 ///
 ///     fn read(_: &Task, memory: Option<&str>, given: &[OutputLine]) -> Result<OutputReading, Error> {
 ///         lines(memory, given, |said: &mut Value, line, events| {
-///             if let Some(text) = line["answer"].as_str() {
+///             let answer = text(line, "/answer");
+///             if !answer.is_empty() {
 ///                 *said = json!(true);
-///                 events.push(RunEvent::Said(text.to_owned()));
+///                 events.push(RunEvent::Said(answer.to_owned()));
 ///             }
 ///         })
 ///     }

@@ -18,17 +18,42 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A server that can be killed and restarted, with JetStream in its own folder.
 pub struct NatsServer {
     process: Option<Child>,
-    folder: tempfile::TempDir,
+    folder: ServerFolder,
     name: String,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
     port: u16,
 }
 
+/// Where a server has its data, its log and its configuration.
+enum ServerFolder {
+    /// Deleted with the server.
+    Temporary(tempfile::TempDir),
+    /// Stays.
+    Kept(PathBuf),
+}
+
+impl ServerFolder {
+    fn path(&self) -> &Path {
+        match self {
+            ServerFolder::Temporary(folder) => folder.path(),
+            ServerFolder::Kept(path) => path,
+        }
+    }
+}
+
 impl NatsServer {
     /// Starts one on a free port.
     pub fn start() -> NatsServer {
         NatsServer::with("alone", &[])
+    }
+
+    /// Starts one on a free port whose data is in this folder, and stays there.
+    pub fn kept_in(folder: &Path) -> NatsServer {
+        std::fs::create_dir_all(folder).expect("the folder is writable");
+        let mut server = NatsServer::waiting("alone", ServerFolder::Kept(folder.to_owned()), &["--jetstream"]);
+        server.restart();
+        server
     }
 
     /// Starts one that listens on all interfaces, for other machines.
@@ -160,10 +185,10 @@ impl NatsServer {
         server
     }
 
-    fn waiting(name: &str, folder: tempfile::TempDir, arguments: &[&str]) -> NatsServer {
+    fn waiting(name: &str, folder: impl Into<ServerFolder>, arguments: &[&str]) -> NatsServer {
         NatsServer {
             process: None,
-            folder,
+            folder: folder.into(),
             name: name.to_owned(),
             arguments: arguments.iter().map(|&argument| argument.to_owned()).collect(),
             variables: Vec::new(),
@@ -247,8 +272,21 @@ impl NatsServer {
     }
 }
 
+impl From<tempfile::TempDir> for ServerFolder {
+    fn from(folder: tempfile::TempDir) -> ServerFolder {
+        ServerFolder::Temporary(folder)
+    }
+}
+
 impl Drop for NatsServer {
     fn drop(&mut self) {
+        if let (ServerFolder::Kept(_), Some(process)) = (&self.folder, &mut self.process) {
+            // It writes where its messages are, which the next one would have to look up in all of them.
+            let asked = Command::new("kill").arg(process.id().to_string()).status();
+            if asked.is_ok_and(|status| status.success()) {
+                let _ = process.wait();
+            }
+        }
         self.kill();
     }
 }

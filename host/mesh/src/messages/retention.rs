@@ -171,11 +171,11 @@ async fn needed_from(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result
 /// Whether the oldest receipt is of a message that is older than the oldest one left: a process that was killed may have
 /// deleted the messages and not their receipts. Without an index, that is not worth reading an inbox.
 async fn may_have_old_receipts(store: &dyn Store, name: &AgentName) -> Result<bool, StoreError> {
-    let receipts = store.read(&keys::receipts(name), Position::START, 1).await?;
-    let Some(receipt) = receipts.entries.first() else { return Ok(false) };
-    if store.seek(&keys::receipts(name), Seek::Term("")).await?.is_none() {
+    if !store.is_indexed() {
         return Ok(false);
     }
+    let receipts = store.read(&keys::receipts(name), Position::START, 1).await?;
+    let Some(receipt) = receipts.entries.first() else { return Ok(false) };
     let left = store.read(&keys::inbox(name), Position::START, 1).await?;
     let Some(left) = left.entries.first() else { return Ok(true) };
     let receipt = serde_json::from_slice::<Receipt>(&receipt.bytes);
@@ -207,13 +207,17 @@ async fn old_receipts(core: &Core, name: &AgentName, left_from: Position) -> Res
     old::read_until_kept(store, &receipts, Position::START, Some(end), is_old).await
 }
 
-/// The same by the store's index; none if it has none, or if no message is left.
+/// The same by the store's index; none if it has none, or if no message is left. Servers seek only roughly, and do not
+/// know the bytes before it.
 async fn sought_receipts(
     store: &dyn Store,
     inbox: &Key,
     receipts: &Key,
     left_from: Position,
 ) -> Result<Option<Position>, StoreError> {
+    if !store.is_indexed() {
+        return Ok(None);
+    }
     let lowest = if left_from == Position::START {
         store.lowest_term(inbox).await?
     } else {

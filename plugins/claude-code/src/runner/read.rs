@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use relay_mesh_sdk::Error;
 use relay_mesh_sdk::optional::runner::reading::{
-    self, LastSaid, about, at, count, deny, lines, millionths, short, text,
+    self, Json, LastSaid, Line, about, at, cost, count, deny, flag, lines, list, number, short, text,
 };
 use relay_mesh_sdk::optional::runner::{OutputLine, OutputReading, Retry, RunEvent, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputR
     lines(memory, given, step)
 }
 
-fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
+fn step(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
     match (text(line, "/type"), text(line, "/subtype")) {
         ("system", "init") => begins(seen, line, events),
         ("system", "permission_denied") => {
@@ -71,16 +71,15 @@ fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
             events.push(deny(&mut seen.denials, text(line, "/tool_name"), text(line, "/message")));
         }
         ("system", "api_retry") => {
-            let status = line["error_status"].as_u64().and_then(|status| u16::try_from(status).ok());
+            let status = number(line, "/error_status").and_then(|status| u16::try_from(status).ok());
             seen.failing = status;
             let attempt = u32::try_from(count(line, "/attempt")).unwrap_or(u32::MAX);
             events.push(RunEvent::Retries(Retry { attempt, status, wait_ms: count(line, "/retry_delay_ms") }));
         }
         ("rate_limit_event", _) => {
-            let info = &line["rate_limit_info"];
-            let of = |name: &str| if info.is_object() { info[name].clone() } else { line[name].clone() };
-            if of("status") == "rejected" {
-                seen.limit_ends = of("resetsAt").as_u64();
+            let info = at(line, "/rate_limit_info").filter(|info| info.is_object()).unwrap_or(line);
+            if text(info, "/status") == "rejected" {
+                seen.limit_ends = number(info, "/resetsAt");
             }
         }
         ("assistant", _) => says(seen, line, events),
@@ -90,27 +89,27 @@ fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     }
 }
 
-fn begins(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
+fn begins(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
     let session = text(line, "/session_id");
     if seen.session.as_deref() != Some(session) && !session.is_empty() {
         seen.session = Some(session.to_owned());
         events.push(RunEvent::Session(session.to_owned()));
     }
-    for server in line["mcp_servers"].as_array().into_iter().flatten() {
-        if server["status"] == "failed" {
+    for server in list(line, "/mcp_servers") {
+        if text(server, "/status") == "failed" {
             events.push(RunEvent::Note(format!("the MCP server `{}` did not start", short(text(server, "/name")))));
         }
     }
 }
 
-fn says(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
+fn says(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
     // Claude Code words an error of its server as a message of the model.
-    if line["is_api_error_message"] == true {
+    if flag(line, "/is_api_error_message") {
         return;
     }
     seen.failing = None;
-    let is_its_own = line["parent_tool_use_id"].is_null();
-    for block in at(line, "/message/content").and_then(Value::as_array).into_iter().flatten() {
+    let is_its_own = at(line, "/parent_tool_use_id").is_none_or(|parent| parent.is_null());
+    for block in list(line, "/message/content") {
         match text(block, "/type") {
             "text" if is_its_own => seen.said.says(text(block, "/text"), events),
             "tool_use" => tool_begins(seen, block, events),
@@ -119,24 +118,26 @@ fn says(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     }
 }
 
-fn tool_begins(seen: &mut RunMemory, block: &Value, events: &mut Vec<RunEvent>) {
-    let (id, name, input) = (text(block, "/id"), short(text(block, "/name")), &block["input"]);
+fn tool_begins(seen: &mut RunMemory, block: &Line<'_>, events: &mut Vec<RunEvent>) {
+    let (id, name, input) = (text(block, "/id"), short(text(block, "/name")), block.member("input"));
     let writes = ["Write", "Edit", "MultiEdit", "NotebookEdit"].contains(&name.as_str());
-    let file = ["file_path", "notebook_path"].iter().find_map(|field| input[field].as_str()).filter(|_| writes);
+    let file =
+        ["file_path", "notebook_path"].iter().find_map(|field| input?.member(field)?.as_str()).filter(|_| writes);
     if seen.calls.len() < MOST_CALLS {
         seen.calls.insert(id.to_owned(), (name.clone(), file.filter(|file| file.len() < 500).map(str::to_owned)));
     }
-    events.push(RunEvent::Tool(ToolCall { id: id.to_owned(), name, about: about(input, &ABOUT), succeeded: None }));
+    let about = input.map(|input| about(input, &ABOUT)).unwrap_or_default();
+    events.push(RunEvent::Tool(ToolCall { id: id.to_owned(), name, about, succeeded: None }));
 }
 
-fn tools_ended(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
-    for block in at(line, "/message/content").and_then(Value::as_array).into_iter().flatten() {
+fn tools_ended(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
+    for block in list(line, "/message/content") {
         if text(block, "/type") != "tool_result" {
             continue;
         }
         let id = text(block, "/tool_use_id");
         let (name, file) = seen.calls.remove(id).unwrap_or_default();
-        let succeeded = block["is_error"] != true;
+        let succeeded = !flag(block, "/is_error");
         let told = text(block, "/content");
         if told.contains("No such tool available") && !seen.refused.iter().any(|refused| refused == id) {
             let why = told.trim_start_matches("<tool_use_error>").trim_end_matches("</tool_use_error>");
@@ -150,27 +151,27 @@ fn tools_ended(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     }
 }
 
-fn ends(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
-    if let Some(session) = line["session_id"].as_str() {
+fn ends(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
+    if let Some(session) = at(line, "/session_id").and_then(Line::as_str) {
         seen.session = Some(session.to_owned());
     }
-    for denial in line["permission_denials"].as_array().into_iter().flatten() {
+    for denial in list(line, "/permission_denials") {
         if !seen.refused.iter().any(|refused| refused == text(denial, "/tool_use_id")) {
-            let why = about(&denial["tool_input"], &ABOUT);
+            let why = denial.member("tool_input").map(|input| about(input, &ABOUT)).unwrap_or_default();
             events.push(deny(&mut seen.denials, text(denial, "/tool_name"), &why));
         }
     }
-    let is_error = line["is_error"] == true;
+    let is_error = flag(line, "/is_error");
     let said = text(line, "/result");
     if !is_error {
         seen.said.says(said, events);
     }
-    let output = line.get("structured_output").filter(|output| !output.is_null());
-    let small = output.filter(|output| output.to_string().len() <= LARGEST_OUTPUT).cloned();
+    let output = line.member("structured_output").filter(|output| !output.is_null()).map(Value::from);
+    let small = output.clone().filter(|output| output.to_string().len() <= LARGEST_OUTPUT);
     if let (Some(output), None) = (output, &small) {
         seen.said.says(&output.to_string(), events);
     }
-    let errors: Vec<&str> = line["errors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let errors: Vec<&str> = list(line, "/errors").iter().filter_map(Line::as_str).collect();
     let used = used(line);
     events.push(RunEvent::Used(used.usage(false)));
     seen.calls.clear();
@@ -178,18 +179,18 @@ fn ends(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
         subtype: short(text(line, "/subtype")),
         is_error,
         reason: short(text(line, "/terminal_reason")),
-        status: line["api_error_status"].as_u64().and_then(|status| u16::try_from(status).ok()),
+        status: number(line, "/api_error_status").and_then(|status| u16::try_from(status).ok()),
         message: short(if errors.is_empty() { said.to_owned() } else { errors.join("; ") }.as_str()),
-        turns: line["num_turns"].as_u64().and_then(|turns| u32::try_from(turns).ok()),
+        turns: number(line, "/num_turns").and_then(|turns| u32::try_from(turns).ok()),
         used: Some(used),
         output: small,
     });
 }
 
 /// The figures to account by. `usage` beside them leaves subagents out.
-fn used(line: &Value) -> Used {
-    let mut used = Used { cost: millionths(line["total_cost_usd"].as_f64().unwrap_or_default()), ..Used::default() };
-    for model in line["modelUsage"].as_object().into_iter().flatten().map(|(_, model)| model) {
+fn used(line: &Line<'_>) -> Used {
+    let mut used = Used { cost: cost(line, "/total_cost_usd"), ..Used::default() };
+    for model in at(line, "/modelUsage").into_iter().flat_map(Json::values) {
         used.input += count(model, "/inputTokens") + count(model, "/cacheCreationInputTokens");
         used.cached += count(model, "/cacheReadInputTokens");
         used.output += count(model, "/outputTokens");

@@ -1,10 +1,9 @@
 //! The lines of a run.
 
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::optional::runner::reading::{LastSaid, count, deny, lines, short, status, text};
+use relay_mesh_sdk::optional::runner::reading::{LastSaid, Line, at, count, deny, lines, list, short, status, text};
 use relay_mesh_sdk::optional::runner::{OutputLine, OutputReading, Retry, RunEvent, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// What is remembered of a run.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -27,7 +26,7 @@ pub(super) enum LastWord {
 }
 
 /// Tokens of the whole thread.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Used {
     input: u64,
     cached: u64,
@@ -39,7 +38,7 @@ pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputR
     lines(memory, given, step)
 }
 
-fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
+fn step(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
     match text(line, "/type") {
         "thread.started" => {
             let thread = text(line, "/thread_id");
@@ -50,16 +49,16 @@ fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
         "turn.completed" => {
             seen.last_word = Some(LastWord::Completed);
             seen.turns += 1;
-            let used = used(&line["usage"]);
+            let used = at(line, "/usage").map(used).unwrap_or_default();
             seen.used = Some(used);
             events.push(RunEvent::Used(used.usage(false)));
         }
         "turn.failed" => seen.last_word = Some(LastWord::Failed(short(text(line, "/error/message")))),
         "error" => retries(seen, text(line, "/message"), events),
-        "item.started" => begins(&line["item"], events),
+        "item.started" => at(line, "/item").into_iter().for_each(|item| begins(item, events)),
         "item.completed" => {
             seen.failing = None;
-            completes(seen, &line["item"], events);
+            at(line, "/item").into_iter().for_each(|item| completes(seen, item, events));
         }
         _ => {}
     }
@@ -73,14 +72,14 @@ fn retries(seen: &mut RunMemory, message: &str, events: &mut Vec<RunEvent>) {
     events.push(RunEvent::Retries(Retry { attempt, status: status(message), wait_ms: 0 }));
 }
 
-fn begins(item: &Value, events: &mut Vec<RunEvent>) {
+fn begins(item: &Line<'_>, events: &mut Vec<RunEvent>) {
     if let Some((name, about)) = tool(item) {
         let id = text(item, "/id").to_owned();
         events.push(RunEvent::Tool(ToolCall { id, name, about, succeeded: None }));
     }
 }
 
-fn completes(seen: &mut RunMemory, item: &Value, events: &mut Vec<RunEvent>) {
+fn completes(seen: &mut RunMemory, item: &Line<'_>, events: &mut Vec<RunEvent>) {
     match text(item, "/type") {
         "agent_message" => return seen.said.says(text(item, "/text"), events),
         "error" => return events.push(RunEvent::Note(short(text(item, "/message")))),
@@ -92,22 +91,21 @@ fn completes(seen: &mut RunMemory, item: &Value, events: &mut Vec<RunEvent>) {
     if outcome == "declined" || told.contains("requires approval") {
         events.push(deny(&mut seen.denials, &name, if told.is_empty() { &about } else { told }));
     }
-    let succeeded = outcome == "completed" && item["exit_code"].as_i64().unwrap_or_default() == 0;
+    let succeeded = outcome == "completed" && at(item, "/exit_code").and_then(Line::as_i64).unwrap_or_default() == 0;
     let id = text(item, "/id").to_owned();
     events.push(RunEvent::Tool(ToolCall { id, name, about, succeeded: Some(succeeded) }));
     if text(item, "/type") == "file_change" && succeeded {
-        let changes = item["changes"].as_array().into_iter().flatten();
-        events.push(RunEvent::Wrote(changes.map(|change| text(change, "/path").to_owned()).collect()));
+        let paths = list(item, "/changes").iter().map(|change| text(change, "/path").to_owned());
+        events.push(RunEvent::Wrote(paths.collect()));
     }
 }
 
 /// The name of an item that is a tool's call, and what it does.
-fn tool(item: &Value) -> Option<(String, String)> {
+fn tool(item: &Line<'_>) -> Option<(String, String)> {
     match text(item, "/type") {
         "command_execution" => Some(("command".to_owned(), short(text(item, "/command")))),
         "file_change" => {
-            let paths: Vec<&str> =
-                item["changes"].as_array().into_iter().flatten().map(|change| text(change, "/path")).collect();
+            let paths: Vec<&str> = list(item, "/changes").iter().map(|change| text(change, "/path")).collect();
             Some(("edit".to_owned(), short(&paths.join(" "))))
         }
         "mcp_tool_call" => Some((short(&format!("{}.{}", text(item, "/server"), text(item, "/tool"))), String::new())),
@@ -117,7 +115,7 @@ fn tool(item: &Value) -> Option<(String, String)> {
 }
 
 /// Codex counts tokens from the cache as input too.
-fn used(usage: &Value) -> Used {
+fn used(usage: &Line<'_>) -> Used {
     let cached = count(usage, "/cached_input_tokens");
     Used {
         input: count(usage, "/input_tokens").saturating_sub(cached),

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::optional::runner::reading::{about, count, deny, lines, short, status, text};
+use relay_mesh_sdk::optional::runner::reading::{
+    Json as _, Line, about, at, count, deny, flag, lines, short, status, text,
+};
 use relay_mesh_sdk::optional::runner::{OutputLine, OutputReading, RunEvent, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,7 +39,7 @@ pub(super) struct LastWord {
 }
 
 /// Tokens of this run.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Used {
     input: u64,
     cached: u64,
@@ -48,7 +50,7 @@ pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputR
     lines(memory, given, step)
 }
 
-fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
+fn step(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
     match text(line, "/type") {
         "init" => {
             let session = text(line, "/session_id");
@@ -58,7 +60,7 @@ fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
         "message" if text(line, "/role") == "assistant" => {
             seen.is_in_turn();
             let said = text(line, "/content").to_owned();
-            let is_piece = line["delta"] == true;
+            let is_piece = flag(line, "/delta");
             if !said.is_empty() {
                 events.push(if is_piece { RunEvent::Piece(said) } else { RunEvent::Said(said) });
             }
@@ -71,7 +73,7 @@ fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
         "error" => events.push(RunEvent::Note(short(text(line, "/message")))),
         "result" => {
             let message = text(line, "/error/message");
-            let used = used(&line["stats"]);
+            let used = at(line, "/stats").map(used).unwrap_or_default();
             events.push(RunEvent::Used(used.usage()));
             seen.last_word = Some(LastWord {
                 succeeded: text(line, "/status") == "success",
@@ -92,17 +94,21 @@ impl RunMemory {
     }
 }
 
-fn begins(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
-    let (id, name, input) = (text(line, "/tool_id"), short(text(line, "/tool_name")), &line["parameters"]);
+fn begins(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
+    let (id, name, input) = (text(line, "/tool_id"), short(text(line, "/tool_name")), line.member("parameters"));
     let writes = ["write_file", "replace"].contains(&name.as_str());
-    let file = input["file_path"].as_str().filter(|file| writes && file.len() < 500).map(str::to_owned);
+    let file = input
+        .and_then(|input| input.member("file_path")?.as_str())
+        .filter(|file| writes && file.len() < 500)
+        .map(str::to_owned);
     if seen.calls.len() < MOST_CALLS {
         seen.calls.insert(id.to_owned(), (name.clone(), file));
     }
-    events.push(RunEvent::Tool(ToolCall { id: id.to_owned(), name, about: about(input, &ABOUT), succeeded: None }));
+    let about = input.map(|input| about(input, &ABOUT)).unwrap_or_default();
+    events.push(RunEvent::Tool(ToolCall { id: id.to_owned(), name, about, succeeded: None }));
 }
 
-fn ends(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
+fn ends(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
     let id = text(line, "/tool_id");
     let (name, file) = seen.calls.remove(id).unwrap_or_default();
     let succeeded = text(line, "/status") == "success";
@@ -131,7 +137,7 @@ fn in_words(message: &str) -> String {
     told.unwrap_or(inner).to_owned()
 }
 
-fn used(stats: &Value) -> Used {
+fn used(stats: &Line<'_>) -> Used {
     let cached = count(stats, "/cached");
     let input = count(stats, "/input_tokens").saturating_sub(cached);
     Used { input, cached, output: count(stats, "/output_tokens") }

@@ -1,10 +1,11 @@
 //! The lines of a run.
 
 use relay_mesh_sdk::Error;
-use relay_mesh_sdk::optional::runner::reading::{LastSaid, about, at, count, deny, lines, millionths, short, text};
+use relay_mesh_sdk::optional::runner::reading::{
+    LastSaid, Line, about, at, cost, count, deny, lines, number, short, text,
+};
 use relay_mesh_sdk::optional::runner::{OutputLine, OutputReading, RunEvent, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The fields of tools' inputs that say what a call is about.
 const ABOUT: [&str; 7] = ["command", "filePath", "pattern", "path", "url", "query", "description"];
@@ -48,7 +49,7 @@ pub(super) fn read(memory: Option<&str>, given: &[OutputLine]) -> Result<OutputR
     lines(memory, given, step)
 }
 
-fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
+fn step(seen: &mut RunMemory, line: &Line<'_>, events: &mut Vec<RunEvent>) {
     let session = text(line, "/sessionID");
     if !session.is_empty() && seen.session.as_deref() != Some(session) {
         seen.session = Some(session.to_owned());
@@ -57,12 +58,12 @@ fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
     match text(line, "/type") {
         "step_start" => (seen.finished, seen.rejected, seen.failed) = (None, false, None),
         "text" => seen.said.says(text(line, "/part/text"), events),
-        "tool_use" => tool(seen, &line["part"], events),
+        "tool_use" => at(line, "/part").into_iter().for_each(|part| tool(seen, part, events)),
         "step_finish" => {
             seen.finished = Some(short(text(line, "/part/reason")));
             seen.steps += 1;
             let used = seen.used.get_or_insert_default();
-            used.add(&line["part"]);
+            at(line, "/part").into_iter().for_each(|part| used.add(part));
             events.push(RunEvent::Used(used.usage()));
             // After a permission that nobody gave, no further step comes.
             if seen.finished.as_deref() == Some("tool-calls") && !seen.rejected {
@@ -70,11 +71,11 @@ fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
             }
         }
         "error" => {
-            let error = &line["error"];
-            let message = at(error, "/data/message").and_then(Value::as_str).unwrap_or(text(error, "/message"));
-            let status = at(error, "/data/statusCode").and_then(Value::as_u64);
+            let message = at(line, "/error/data/message").and_then(Line::as_str);
+            let message = message.unwrap_or(text(line, "/error/message"));
+            let status = number(line, "/error/data/statusCode");
             seen.failed = Some(Failed {
-                name: short(text(error, "/name")),
+                name: short(text(line, "/error/name")),
                 message: short(message),
                 status: status.and_then(|status| u16::try_from(status).ok()),
             });
@@ -84,10 +85,10 @@ fn step(seen: &mut RunMemory, line: &Value, events: &mut Vec<RunEvent>) {
 }
 
 /// OpenCode tells of a tool once it has ended.
-fn tool(seen: &mut RunMemory, part: &Value, events: &mut Vec<RunEvent>) {
-    let (name, state) = (short(text(part, "/tool")), &part["state"]);
-    let succeeded = text(state, "/status") == "completed";
-    let error = text(state, "/error");
+fn tool(seen: &mut RunMemory, part: &Line<'_>, events: &mut Vec<RunEvent>) {
+    let name = short(text(part, "/tool"));
+    let succeeded = text(part, "/state/status") == "completed";
+    let error = text(part, "/state/error");
     if REFUSED.iter().any(|words| error.contains(words)) {
         seen.rejected |= error.contains("rejected permission");
         // After the first sentence it lists its rules.
@@ -98,21 +99,21 @@ fn tool(seen: &mut RunMemory, part: &Value, events: &mut Vec<RunEvent>) {
     events.push(RunEvent::Tool(ToolCall {
         id,
         name,
-        about: about(&state["input"], &ABOUT),
+        about: at(part, "/state/input").map(|input| about(input, &ABOUT)).unwrap_or_default(),
         succeeded: Some(succeeded),
     }));
-    if let Some(file) = at(state, "/input/filePath").and_then(Value::as_str).filter(|_| is_edit && succeeded) {
+    if let Some(file) = at(part, "/state/input/filePath").and_then(Line::as_str).filter(|_| is_edit && succeeded) {
         events.push(RunEvent::Wrote(vec![file.to_owned()]));
     }
 }
 
 impl Used {
-    fn add(&mut self, part: &Value) {
+    fn add(&mut self, part: &Line<'_>) {
         self.input += count(part, "/tokens/input") + count(part, "/tokens/cache/write");
         self.cached += count(part, "/tokens/cache/read");
         self.output += count(part, "/tokens/output");
         self.reasoning += count(part, "/tokens/reasoning");
-        self.cost += millionths(part["cost"].as_f64().unwrap_or_default());
+        self.cost += cost(part, "/cost");
     }
 
     pub(super) fn usage(self) -> Usage {

@@ -2,8 +2,8 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+pub use super::json::{Json, Line};
 use super::{Denial, Ending, Outcome, OutputLine, OutputReading, RunEvent};
 use crate::Error;
 
@@ -33,12 +33,12 @@ pub trait Memory: Serialize + DeserializeOwned + Default {
 
 impl<M: Serialize + DeserializeOwned + Default> Memory for M {}
 
-/// Reads lines of JSON. `step` gets each object, the memory and the list of events. Everything else that a harness
+/// Reads lines of JSON. `step` gets each object, which borrows from the line, the memory and the list of events. Everything else that a harness
 /// prints, such as a warning of the runtime or a line that was torn or cut, is left out.
 pub fn lines<M: Memory>(
     memory: Option<&str>,
     lines: &[OutputLine],
-    mut step: impl FnMut(&mut M, &Value, &mut Vec<RunEvent>),
+    mut step: impl FnMut(&mut M, &Line<'_>, &mut Vec<RunEvent>),
 ) -> Result<OutputReading, Error> {
     let mut memory = M::remembered(memory)?;
     let mut events = Vec::new();
@@ -53,7 +53,7 @@ pub fn lines<M: Memory>(
 }
 
 /// The JSON object of a line; none if it is anything else.
-pub fn object(line: &OutputLine) -> Option<Value> {
+pub fn object(line: &OutputLine) -> Option<Line<'_>> {
     let text = line.text.trim();
     if line.cut || !text.starts_with('{') {
         return None;
@@ -61,8 +61,8 @@ pub fn object(line: &OutputLine) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// The value at a path like `/message/content/0`. Unlike with [`Value::pointer`], a key with `/` in it cannot be written:
-/// it looks for no escapes, because it is called several times for each line.
+/// The value at a path like `/message/content/0`. Unlike with [`serde_json::Value::pointer`], a key with `/` in it cannot be
+/// written: it looks for no escapes, because it is called several times for each line.
 ///
 /// ```
 /// use relay_mesh_sdk::optional::runner::reading::at;
@@ -71,21 +71,41 @@ pub fn object(line: &OutputLine) -> Option<Value> {
 /// assert_eq!(at(&line, "/message/content/0/type"), line.pointer("/message/content/0/type"));
 /// assert_eq!(at(&line, "/message/role"), None);
 /// ```
-pub fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    path.split('/').skip(1).try_fold(value, |value, key| match value {
-        Value::Array(items) => items.get(key.parse::<usize>().ok()?),
-        object => object.get(key),
+pub fn at<'v, J: Json>(value: &'v J, path: &str) -> Option<&'v J> {
+    path.split('/').skip(1).try_fold(value, |value, key| match value.items() {
+        [] => value.member(key),
+        items => items.get(key.parse::<usize>().ok()?),
     })
 }
 
 /// A text field; empty if it is missing.
-pub fn text<'v>(value: &'v Value, path: &str) -> &'v str {
-    at(value, path).and_then(Value::as_str).unwrap_or_default()
+pub fn text<'v, J: Json>(value: &'v J, path: &str) -> &'v str {
+    at(value, path).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// A whole number; none if it is missing or negative.
+pub fn number<J: Json>(value: &J, path: &str) -> Option<u64> {
+    at(value, path).and_then(Json::as_u64)
 }
 
 /// A count; 0 if it is missing or negative.
-pub fn count(value: &Value, path: &str) -> u64 {
-    at(value, path).and_then(Value::as_u64).unwrap_or_default()
+pub fn count<J: Json>(value: &J, path: &str) -> u64 {
+    number(value, path).unwrap_or_default()
+}
+
+/// Whether a field is `true`.
+pub fn flag<J: Json>(value: &J, path: &str) -> bool {
+    at(value, path).and_then(Json::as_bool) == Some(true)
+}
+
+/// The items of a list; none if it is missing.
+pub fn list<'v, J: Json>(value: &'v J, path: &str) -> &'v [J] {
+    at(value, path).map(Json::items).unwrap_or_default()
+}
+
+/// A field with dollars, in millionths; 0 if it is missing.
+pub fn cost<J: Json>(value: &J, path: &str) -> u64 {
+    millionths(at(value, path).and_then(Json::as_f64).unwrap_or_default())
 }
 
 /// Dollars in millionths.
@@ -120,8 +140,8 @@ pub fn short(text: &str) -> String {
 }
 
 /// What a tool call does, in a few words: the first of these fields of its input that is a text.
-pub fn about(input: &Value, fields: &[&str]) -> String {
-    short(fields.iter().find_map(|field| input[field].as_str()).unwrap_or_default())
+pub fn about<J: Json>(input: &J, fields: &[&str]) -> String {
+    short(fields.iter().find_map(|field| input.member(field)?.as_str()).unwrap_or_default())
 }
 
 /// What the model said last, as a checksum: harnesses repeat the last message in their result. The text itself need not
@@ -253,8 +273,6 @@ pub fn status(message: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::optional::runner::ProcessExit;
 
@@ -268,15 +286,15 @@ mod tests {
         let given: Vec<OutputLine> = given.into_iter().map(line).collect();
         let cut = OutputLine { cut: true, ..line("{\"a\":4}") };
         let mut seen = Vec::new();
-        let read = |given: &[OutputLine], memory: Option<&str>, seen: &mut Vec<Value>| {
+        let read = |given: &[OutputLine], memory: Option<&str>, seen: &mut Vec<u64>| {
             lines(memory, given, |count: &mut u32, object, _| {
                 *count += 1;
-                seen.push(object["a"].clone());
+                seen.extend(number(object, "/a"));
             })
             .expect("it is read")
         };
         let reading = read(&given, None, &mut seen);
-        assert_eq!((seen.clone(), reading.memory.as_deref()), (vec![json!(1), json!(2)], Some("2")));
+        assert_eq!((seen.clone(), reading.memory.as_deref()), (vec![1, 2], Some("2")));
         let reading = read(&[cut], reading.memory.as_deref(), &mut seen);
         assert_eq!((seen.len(), reading.memory.as_deref(), reading.events.len()), (2, Some("2"), 1));
     }

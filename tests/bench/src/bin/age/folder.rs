@@ -105,7 +105,8 @@ impl AgedFolder {
     ) -> Result<AgedFolder, Failure> {
         let divisor = backend.divisor(options);
         let path = root.join(format!("{}-{}-{divisor}", backend.word(), age.word()));
-        let is_kept = options.keep.is_some() && backend == Backend::Files;
+        // What `gc` did on a server cannot be undone.
+        let is_kept = options.keep.is_some() && (backend == Backend::Files || !options.gc);
         let mut folder = AgedFolder {
             age,
             samples: Arc::default(),
@@ -120,6 +121,7 @@ impl AgedFolder {
             folder.span = Span::of(age, divisor, samples.filled);
             folder.samples = Arc::new(samples);
             folder.was_reused = true;
+            folder.start_server(backend);
         } else {
             folder.fill(backend).await?;
         }
@@ -138,9 +140,7 @@ impl AgedFolder {
             std::fs::remove_dir_all(&self.path)?;
         }
         std::fs::create_dir_all(self.project())?;
-        if backend == Backend::Nats {
-            self.server = Some(Arc::new(NatsServer::start()));
-        }
+        self.start_server(backend);
         // The product makes the folder, names the machine, and makes the streams.
         programs::output(&mut self.relay(&["status"]), "")?;
         let machine = std::fs::read_to_string(self.data().join("machine"))?.trim().to_owned();
@@ -153,6 +153,14 @@ impl AgedFolder {
         }
         self.samples = Arc::new(samples);
         check::ask(self)
+    }
+
+    fn start_server(&mut self, backend: Backend) {
+        self.server = match backend {
+            Backend::Files => None,
+            Backend::Nats if self.is_kept => Some(Arc::new(NatsServer::kept_in(&self.path.join("nats")))),
+            Backend::Nats => Some(Arc::new(NatsServer::start())),
+        };
     }
 
     /// Does what a machine has done by then: the adapters are compiled, the command line's agent is registered, and the
@@ -177,13 +185,16 @@ impl AgedFolder {
         )
     }
 
+    /// Notes the ids that were used so far, because the next run on a kept folder goes on with others.
+    pub(crate) fn note_what_was_used(&self) -> Result<(), Failure> {
+        if self.is_kept { self.samples.write(&self.notes()) } else { Ok(()) }
+    }
+
     /// The folder to run `gc` on: a copy, if this one is to be used again.
     pub(crate) fn copy_to_collect(&self) -> Result<AgedFolder, Failure> {
         if !self.is_kept {
             return Ok(self.clone());
         }
-        // The ids that were used so far are noted, because the next run goes on with others.
-        self.samples.write(&self.notes())?;
         let path = self.path.with_extension("collected");
         if path.exists() {
             std::fs::remove_dir_all(&path)?;

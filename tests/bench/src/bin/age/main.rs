@@ -83,6 +83,7 @@ fn measure_on(
     }
     folder::settle_disk()?;
     let mut measured = measuring::measure(&folders, Phase::Before, options, report);
+    folders.iter().try_for_each(AgedFolder::note_what_was_used)?;
     if options.gc {
         let collected: Vec<AgedFolder> = folders.iter().map(AgedFolder::copy_to_collect).collect::<Result<_, _>>()?;
         measured.extend(measuring::measure(&collected, Phase::Collecting, options, report));

@@ -14,7 +14,8 @@ bench age: what a data folder's age costs
   --divide N      a day has 20,000 / N messages and 500 / N sessions [default: 1; on NATS 10]
   --runs N        how often each quick row is measured [default: 10; slow rows 3, and never more than N]
   --rows WORD     only the rows whose name contains this
-  --keep DIR      keep the folders there, and reuse those that are less than six hours old
+  --keep DIR      keep the folders there, and reuse those that are less than six hours old;
+                  on NATS only with --no-gc, because what `gc` deleted is gone
   --counts        only what grows with a number: acknowledging 10,000 messages, 50,000 sessions on record
   --no-counts     all but that
   --no-gc         skip `serve`, `gc` and the columns after them

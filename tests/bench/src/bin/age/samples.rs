@@ -12,7 +12,8 @@ const KEPT: usize = 400;
 /// How many of the oldest.
 const OLDEST: usize = 20;
 
-/// Ids of one kind. Each is asked about once, and from the start again when all were.
+/// Ids of one kind, the newest first where the newest are kept. Each is asked about once, and from the start again when all
+/// were.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     ids: VecDeque<String>,
@@ -22,10 +23,8 @@ pub(crate) struct Ids {
 impl Ids {
     /// Adds a newer one and forgets the oldest.
     pub(crate) fn push(&mut self, id: String) {
-        if self.ids.len() == KEPT {
-            self.ids.pop_front();
-        }
-        self.ids.push_back(id);
+        self.ids.truncate(KEPT - 1);
+        self.ids.push_front(id);
     }
 
     /// Adds one as long as there are few.
@@ -153,8 +152,9 @@ mod tests {
         for number in 0..1000 {
             samples.note_any(&number.to_string(), true);
         }
-        assert_eq!(samples.newest.take(2).expect("ids"), ["600", "601"]);
-        assert_eq!(samples.newest.one().expect("an id"), "602");
+        assert_eq!(samples.newest.take(2).expect("ids"), ["999", "998"]);
+        assert_eq!(samples.newest.one().expect("an id"), "997");
+        assert_eq!(samples.newest.ids.len(), 400);
         assert_eq!(samples.oldest.one().expect("an id"), "0");
         assert!(Ids::default().one().is_err());
     }

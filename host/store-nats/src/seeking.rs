@@ -1,0 +1,110 @@
+//! Where a time or an id begins in a log, by its catalog; and the catalog of a whole log, for the daily cleanup.
+
+use store::{Key, Position, StoreError};
+
+use crate::beginning::begins;
+use crate::catalog::{Beginning, Catalog, Rows};
+use crate::cataloguing::{self, CatalogPlace, FoundCatalog, Growing};
+use crate::connection::Connection;
+use crate::logs::{place, position};
+use crate::reading::Messages;
+use crate::{catalog_cleanup, direct};
+
+/// A position before which nothing is of that time or later.
+pub(crate) async fn first_at(connection: &Connection, log: &Key, time: u64) -> Result<Position, StoreError> {
+    let Some(catalog_place) = &cataloguing::place_of(connection, log).await? else {
+        return begins(connection, log, time).await;
+    };
+    let (begin, found) = tokio::try_join!(begins(connection, log, time), cataloguing::read(connection, catalog_place))?;
+    let from = place(begin).0;
+    // By the server's clock, all that is sought is after the catalog, or some of it before.
+    if let Some(catalog) = &found.catalog
+        && (from > catalog.last.sequence || from < catalog.rows.from)
+    {
+        return Ok(begin);
+    }
+    let found = checked(connection, catalog_place, found).await?;
+    let Some(growing) = Growing::of(connection, log, catalog_place, found, from) else { return Ok(begin) };
+    let catalog = if catalog_place.is_ours { grow(connection, log, growing).await? } else { growing.catalog };
+    if catalog.is_empty() {
+        return Ok(begin);
+    }
+    beginning(connection, catalog_place, &catalog, |rows| rows.first_at(time)).await
+}
+
+/// A position before which nothing has this growing term or a higher one. None if the catalog does not say.
+pub(crate) async fn first_with(connection: &Connection, log: &Key, term: &str) -> Result<Option<Position>, StoreError> {
+    let Some(catalog_place) = &cataloguing::place_of(connection, log).await? else { return Ok(None) };
+    let found = cataloguing::read(connection, catalog_place).await?;
+    let Some(catalog) = found.catalog.filter(|catalog| catalog.rows.from == 0) else { return Ok(None) };
+    let Some(catalog) = cataloguing::checked(connection, catalog_place, catalog).await? else { return Ok(None) };
+    beginning(connection, catalog_place, &catalog, |rows| rows.first_with(term)).await.map(Some)
+}
+
+/// Where something begins, by the rows of a catalog and of the blocks below them. After the catalog if no row has it.
+async fn beginning(
+    connection: &Connection,
+    place: &CatalogPlace,
+    catalog: &Catalog,
+    first: impl Fn(&Rows) -> Option<Beginning>,
+) -> Result<Position, StoreError> {
+    let mut begin = first(&catalog.rows).unwrap_or(Beginning::At(catalog.last.sequence + 1));
+    loop {
+        let block = match begin {
+            Beginning::At(sequence) => return Ok(position(sequence, 0)),
+            Beginning::InBlock(block) => block,
+        };
+        let rows = cataloguing::read_block(connection, place, &block).await?;
+        begin = rows.and_then(|rows| first(&rows)).unwrap_or(Beginning::At(block.reach.from));
+    }
+}
+
+/// See [`store::Store::index`]: the catalog of the whole log, if this machine writes it.
+pub(crate) async fn index(connection: &Connection, log: &Key) -> Result<(), StoreError> {
+    let Some(place) = cataloguing::place_of(connection, log).await?.filter(|place| place.is_ours) else {
+        return Ok(());
+    };
+    let mut found = cataloguing::read(connection, &place).await?;
+    found.catalog = found.catalog.filter(|catalog| catalog.rows.from == 0);
+    let found = checked(connection, &place, found).await?;
+    let revision = found.revision;
+    if found.catalog.is_some()
+        && let Some(mut growing) = Growing::of(connection, log, &place, found, 0)
+    {
+        growing.forget_what_is_gone().await?;
+        if catalog_cleanup::tidy(connection, &place, &growing.catalog, revision).await? {
+            return grow(connection, log, growing).await.map(drop);
+        }
+    }
+    // There is none, or not of this log as it is now, or a block of it is lost.
+    catalog_cleanup::discard(connection, &place, revision).await?;
+    let FoundCatalog { revision, .. } = cataloguing::read(connection, &place).await?;
+    match Growing::of(connection, log, &place, FoundCatalog { catalog: None, revision }, 0) {
+        Some(growing) => grow(connection, log, growing).await.map(drop),
+        None => Ok(()),
+    }
+}
+
+/// A catalog as it was read; without it if it is not of this log as it is now.
+async fn checked(
+    connection: &Connection,
+    place: &CatalogPlace,
+    found: FoundCatalog,
+) -> Result<FoundCatalog, StoreError> {
+    let Some(catalog) = found.catalog else { return Ok(found) };
+    let catalog = cataloguing::checked(connection, place, catalog).await?;
+    Ok(FoundCatalog { catalog, ..found })
+}
+
+/// Reads what comes after a catalog, writes the catalog, and returns it.
+async fn grow(connection: &Connection, log: &Key, mut growing: Growing<'_>) -> Result<Catalog, StoreError> {
+    let mut messages = Messages::at(connection, log, &growing.catalog.subject, direct::MOST).await?;
+    let mut from = growing.catalog.rows.from.max(growing.catalog.last.sequence + 1);
+    while let Some(message) = messages.next(from).await? {
+        from = message.sequence + 1;
+        growing.take(message).await;
+    }
+    let catalog = growing.catalog.clone();
+    growing.keep().await;
+    Ok(catalog)
+}
