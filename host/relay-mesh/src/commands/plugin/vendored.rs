@@ -62,6 +62,7 @@ const FILES: &[Template] = sdk![
     "src/optional/evidence.rs",
     "src/optional/mod.rs",
     "src/optional/runner.rs",
+    "src/optional/runner/json.rs",
     "src/optional/runner/reading.rs",
     "src/payload.rs",
     "src/plan.rs",
