@@ -193,8 +193,8 @@ impl Place {
 }
 
 impl Rows {
-    /// Parses the rows of a block. None if it is not the one of that name, or its rows do not fit there: they are below the
-    /// row that names it, each of one level less, so that no chain of blocks has no end.
+    /// Parses the rows of a block. None if it is not the one of that name, or its rows do not fit there: they are below
+    /// the row that names it, each of one level less, so that no chain of blocks has no end.
     pub(crate) fn parse(text: &[u8], block: &BlockAt) -> Option<Rows> {
         let BlockAt { name, reach } = block;
         let (checksum, rows) = unsealed::<Rows>(text)?;
@@ -233,7 +233,7 @@ impl Rows {
                 (Having::Messages(messages), _) => found.push(Place::Messages(messages)),
                 (Having::Anywhere, Some(block)) => found.push(Place::Block(block)),
                 (Having::Anywhere, None) | (Having::Everywhere, _) => match found.last_mut() {
-                    Some(Place::Stretch(before)) if before.to + 1 == from => {
+                    Some(Place::Stretch(before)) if before.to.saturating_add(1) == from => {
                         before.to = row.end;
                         before.messages += row.messages;
                     }
@@ -259,7 +259,7 @@ impl Rows {
 
     /// The rows, each with the sequence at which it begins.
     fn stretches(&self) -> impl Iterator<Item = (u64, &Row)> {
-        let begins = std::iter::once(self.from).chain(self.rows.iter().map(|row| row.end + 1));
+        let begins = std::iter::once(self.from).chain(self.rows.iter().map(|row| row.end.saturating_add(1)));
         begins.zip(&self.rows)
     }
 

@@ -1,5 +1,5 @@
-//! Deletes what catalogs leave behind: of logs that were removed, of rows that were forgotten, and blocks that no catalog
-//! names, because their process was killed before it wrote the catalog, or was too late with it.
+//! Deletes what catalogs leave behind: of logs that were removed, of rows that were forgotten, and blocks that no
+//! catalog names, because their process was killed before it wrote the catalog, or was too late with it.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +28,8 @@ pub(crate) async fn discard(connection: &Connection, place: &CatalogPlace, revis
     delete(connection, (&place.key, &place.subject), before.saturating_add(1)).await
 }
 
-/// Deletes the blocks that a catalog does not name and that are older than it: whoever works on the next one writes those
-/// that it names again. Returns whether all that it does name are there.
+/// Deletes the blocks that a catalog does not name and that are older than it: whoever works on the next one writes
+/// those that it names again. Returns whether all that it does name are there.
 pub(crate) async fn tidy(
     connection: &Connection,
     place: &CatalogPlace,

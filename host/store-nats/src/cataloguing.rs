@@ -208,8 +208,8 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    /// Writes the catalog, if it has enough new rows or is known to have lost some, and this machine writes it. That another
-    /// process was faster, or that it cannot be written, costs the next lookup time.
+    /// Writes the catalog, if it has enough new rows or is known to have lost some, and this machine writes it. That
+    /// another process was faster, or that it cannot be written, costs the next lookup time.
     pub(crate) async fn keep(mut self) {
         let has_lost_some = self.gone.as_ref().is_some_and(|gone| gone.rows > 0);
         let is_worth_it = self.added >= catalog::WRITTEN_AFTER || has_lost_some;

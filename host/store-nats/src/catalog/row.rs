@@ -170,7 +170,7 @@ impl Row {
                 Place::OneTerm(step, term) => (step, term, term),
                 Place::Terms(step, low, high) => (step, low, high),
             };
-            sequence += step;
+            sequence = step.saturating_add(sequence);
             (sequence, format!("{shared}{low}"), format!("{shared}{high}"))
         })
     }

@@ -223,16 +223,15 @@ proptest! {
             lines.map(|line| (message.sequence, Rule.of(&log(), line))).collect::<Vec<_>>()
         }).collect();
         for asked in asked {
-            let which = asked.index(messages.len());
-            let wanted = id(u64::try_from(which).unwrap_or_default());
-            let term = Term::growing(&wanted);
+            let at = u64::try_from(asked.index(messages.len())).unwrap_or_default();
+            let wanted = id(at);
+            let (term, with) = (Term::growing(&wanted), wanted.as_str());
             let found = Found::new(&catalog, &blocks, &term);
-            let (at, with) = (u64::try_from(which).unwrap_or_default(), wanted.as_str());
             let first_at = beginning(&catalog, &blocks, |rows| rows.first_at(at));
             let first_with = beginning(&catalog, &blocks, |rows| rows.first_with(with));
             for (sequence, indexed) in indexed.iter().filter(|(sequence, _)| *sequence <= covered) {
                 prop_assert!(!indexed.terms.contains(&term) || found.has(*sequence), "{wanted} at {sequence}");
-                prop_assert!(indexed.at.is_none_or(|at| at < u64::try_from(which).unwrap_or_default()) || *sequence >= first_at);
+                prop_assert!(indexed.at.is_none_or(|time| time < at) || *sequence >= first_at, "{at}: {first_at}");
                 let reaches = indexed.terms.iter().any(|term| term.text.as_str() >= with);
                 prop_assert!(!reaches || *sequence >= first_with, "{wanted} at {sequence}, begun at {first_with}");
             }

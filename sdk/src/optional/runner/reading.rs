@@ -33,8 +33,8 @@ pub trait Memory: Serialize + DeserializeOwned + Default {
 
 impl<M: Serialize + DeserializeOwned + Default> Memory for M {}
 
-/// Reads lines of JSON. `step` gets each object, which borrows from the line, the memory and the list of events. Everything else that a harness
-/// prints, such as a warning of the runtime or a line that was torn or cut, is left out.
+/// Reads lines of JSON. `step` gets each object, which borrows from the line, the memory and the list of events.
+/// Everything else that a harness prints, such as a warning of the runtime or a line that was torn or cut, is left out.
 pub fn lines<M: Memory>(
     memory: Option<&str>,
     lines: &[OutputLine],
@@ -61,8 +61,8 @@ pub fn object(line: &OutputLine) -> Option<Line<'_>> {
     serde_json::from_str(text).ok()
 }
 
-/// The value at a path like `/message/content/0`. Unlike with [`serde_json::Value::pointer`], a key with `/` in it cannot be
-/// written: it looks for no escapes, because it is called several times for each line.
+/// The value at a path like `/message/content/0`. Unlike with [`serde_json::Value::pointer`], a key with `/` in it
+/// cannot be written: it looks for no escapes, because it is called several times for each line.
 ///
 /// ```
 /// use relay_mesh_sdk::optional::runner::reading::at;

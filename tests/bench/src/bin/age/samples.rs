@@ -12,8 +12,8 @@ const KEPT: usize = 400;
 /// How many of the oldest.
 const OLDEST: usize = 20;
 
-/// Ids of one kind, the newest first where the newest are kept. Each is asked about once, and from the start again when all
-/// were.
+/// Ids of one kind, the newest first where the newest are kept. Each is asked about once, and from the start again when
+/// all were.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
     ids: VecDeque<String>,
