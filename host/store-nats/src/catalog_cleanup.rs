@@ -22,8 +22,10 @@ pub(crate) async fn forget(connection: &Connection, log: &Key) -> Result<(), Sto
 /// a process that makes the first one at this time, blocks go too: then the next cleanup makes it again.
 pub(crate) async fn discard(connection: &Connection, place: &CatalogPlace, revision: u64) -> Result<(), StoreError> {
     let before = if revision == 0 { u64::MAX } else { revision };
-    for name in names(connection, place).await? {
-        delete_block(connection, place, &name, before).await?;
+    if !purge(connection, place, before).await? {
+        for name in names(connection, place).await? {
+            delete_block(connection, place, &name, before).await?;
+        }
     }
     delete(connection, (&place.key, &place.subject), before.saturating_add(1)).await
 }
@@ -55,8 +57,60 @@ pub(crate) async fn tidy(
     Ok(true)
 }
 
+/// Deletes the blocks of rows that a catalog has forgotten, and the blocks below them: by one request all that were written
+/// before those that it still names. If others wrote them in another order, one that it names may go too, and the next
+/// cleanup makes the catalog anew.
+pub(crate) async fn delete_forgotten(
+    connection: &Connection,
+    place: &CatalogPlace,
+    (catalog, revision): (&Catalog, u64),
+    gone: &[BlockAt],
+) -> Result<(), StoreError> {
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let mut before = revision;
+    let mut named: Vec<BlockAt> = catalog.rows.blocks().collect();
+    // The first of each level are the oldest.
+    let mut first = named.first().cloned();
+    while let Some(block) = first.take().filter(BlockAt::has_blocks_below) {
+        let rows = read_block(connection, place, &block).await?.unwrap_or_default();
+        first = rows.blocks().next();
+        named.extend(first.clone());
+    }
+    for block in &named {
+        let Some((key, subject)) = place.block(connection, &block.name) else { continue };
+        let written = values::newest(connection, &subject, &key).await?.map(|message| message.sequence);
+        before = before.min(written.unwrap_or(u64::MAX));
+    }
+    if !purge(connection, place, before).await? {
+        for block in gone {
+            delete_with_all_below(connection, place, block).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes all blocks of a log's catalogs that were written before a sequence. False if the server does not allow it.
+async fn purge(connection: &Connection, place: &CatalogPlace, before: u64) -> Result<bool, StoreError> {
+    let Some(subjects) = place.subjects_of_blocks(connection) else { return Ok(true) };
+    let bucket = connection.map().await?;
+    let purge = bucket.purge().filter(subjects);
+    let purged = match before {
+        u64::MAX => purge.await,
+        before => purge.sequence(before).await,
+    };
+    match purged {
+        Ok(_) => Ok(true),
+        Err(error) => {
+            tracing::debug!(%error, log = %place.log, "the blocks of the log's catalog are deleted one by one");
+            Ok(false)
+        }
+    }
+}
+
 /// Deletes a block, and first the blocks below it.
-pub(crate) async fn delete_with_all_below(
+async fn delete_with_all_below(
     connection: &Connection,
     place: &CatalogPlace,
     block: &BlockAt,

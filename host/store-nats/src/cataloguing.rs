@@ -23,7 +23,7 @@ const BLOCKS: &str = "_catalog_blocks/";
 pub(crate) struct CatalogPlace {
     /// The subjects of the log.
     pub(crate) log_subject: String,
-    log: Key,
+    pub(crate) log: Key,
     /// Who writes its catalog.
     writer: String,
     /// Where its catalog is.
@@ -76,6 +76,12 @@ impl CatalogPlace {
     /// The key above all blocks.
     pub(crate) fn blocks(&self) -> Option<Key> {
         format!("{BLOCKS}{}", self.log).parse().ok()
+    }
+
+    /// The subjects of all blocks.
+    pub(crate) fn subjects_of_blocks(&self, connection: &Connection) -> Option<String> {
+        let above = subjects::of_value(&connection.options.map_bucket(), &self.writer, &self.blocks()?);
+        Some(format!("{above}.>"))
     }
 
     /// The key of a block and where it is.
@@ -225,9 +231,8 @@ impl<'a> Growing<'a> {
         let (connection, place) = (self.connection, self.place);
         self.forget_what_is_gone().await?;
         // Before the rows that name them, else a process that is killed here would leave them for ever.
-        for block in self.gone.iter().flat_map(|gone| &gone.blocks) {
-            catalog_cleanup::delete_with_all_below(connection, place, block).await?;
-        }
+        let gone = self.gone.as_ref().map(|gone| gone.blocks.as_slice()).unwrap_or_default();
+        catalog_cleanup::delete_forgotten(connection, place, (&self.catalog, self.revision), gone).await?;
         let text = self.catalog.text();
         values::put(connection, &place.subject, &place.key, &place.subject, self.revision, Some(&text)).await.map(drop)
     }
