@@ -30,8 +30,8 @@ pub(crate) async fn discard(connection: &Connection, place: &CatalogPlace, revis
     delete(connection, (&place.key, &place.subject), before.saturating_add(1)).await
 }
 
-/// Deletes the blocks that a catalog does not name and that are older than it: whoever works on the next one writes
-/// those that it names again. Returns whether all that it does name are there.
+/// Deletes the blocks that a catalog does not name and that are older than it: the process that makes the next
+/// one writes those that it names again. Returns whether all that it does name are there.
 pub(crate) async fn tidy(
     connection: &Connection,
     place: &CatalogPlace,

@@ -42,6 +42,13 @@ pub(crate) struct FoundCatalog {
     pub(crate) revision: u64,
 }
 
+impl FoundCatalog {
+    /// The same without a catalog that `seek` began: it does not say what is before it.
+    pub(crate) fn if_whole(self) -> FoundCatalog {
+        FoundCatalog { catalog: self.catalog.filter(|catalog| catalog.rows.from == 0), ..self }
+    }
+}
+
 /// Where the catalog of a log is. None if there is no rule for one, or no machine to believe.
 pub(crate) async fn place_of(connection: &Connection, log: &Key) -> Result<Option<CatalogPlace>, StoreError> {
     if connection.rule.is_none() {
@@ -102,12 +109,13 @@ pub(crate) async fn read(connection: &Connection, place: &CatalogPlace) -> Resul
     Ok(FoundCatalog { catalog, revision: message.sequence })
 }
 
-/// A catalog, if it is of this log as it is now.
+/// A catalog, if there is one, and it is of this log as it is now.
 pub(crate) async fn checked(
     connection: &Connection,
     place: &CatalogPlace,
-    catalog: Catalog,
+    catalog: Option<Catalog>,
 ) -> Result<Option<Catalog>, StoreError> {
+    let Some(catalog) = catalog else { return Ok(None) };
     let stream = connection.logs().await?;
     let last = message_at(connection, &stream, &place.log, catalog.last.sequence).await?;
     let last = last.filter(|message| subjects::includes(&place.log_subject, &message.subject));

@@ -30,9 +30,8 @@ pub(crate) async fn find(connection: &Connection, log: &Key, terms: &[Term]) -> 
     let Some(place) = cataloguing::place_of(connection, log).await? else {
         return find_since(connection, log, terms, since).await;
     };
-    let (mut found, (floor, _)) = tokio::try_join!(cataloguing::read(connection, &place), floor_of(connection, log))?;
-    // One that `seek` began does not say what is before it.
-    found.catalog = found.catalog.filter(|catalog| catalog.rows.from == 0);
+    let (found, (floor, _)) = tokio::try_join!(cataloguing::read(connection, &place), floor_of(connection, log))?;
+    let found = found.if_whole();
     let lookup = Lookup { connection, log, place: &place, terms, floor };
     if !place.is_ours {
         return lookup.in_log_of_others(found.catalog, since).await;
@@ -116,12 +115,7 @@ impl Lookup<'_> {
                 None => Ok(0),
             }
         };
-        let checked = async {
-            match catalog {
-                Some(catalog) => cataloguing::checked(self.connection, self.place, catalog).await,
-                None => Ok(None),
-            }
-        };
+        let checked = cataloguing::checked(self.connection, self.place, catalog);
         let (begin, catalog) = tokio::try_join!(begin, checked)?;
         let (mut entries, mut from) = match &catalog {
             Some(catalog) => (self.within(&catalog.rows).await?, begin.max(catalog.last.sequence + 1)),

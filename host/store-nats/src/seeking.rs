@@ -35,9 +35,8 @@ pub(crate) async fn first_at(connection: &Connection, log: &Key, time: u64) -> R
 /// A position before which nothing has this growing term or a higher one. None if the catalog does not say.
 pub(crate) async fn first_with(connection: &Connection, log: &Key, term: &str) -> Result<Option<Position>, StoreError> {
     let Some(catalog_place) = &cataloguing::place_of(connection, log).await? else { return Ok(None) };
-    let found = cataloguing::read(connection, catalog_place).await?;
-    let Some(catalog) = found.catalog.filter(|catalog| catalog.rows.from == 0) else { return Ok(None) };
-    let Some(catalog) = cataloguing::checked(connection, catalog_place, catalog).await? else { return Ok(None) };
+    let found = cataloguing::read(connection, catalog_place).await?.if_whole();
+    let Some(catalog) = checked(connection, catalog_place, found).await?.catalog else { return Ok(None) };
     beginning(connection, catalog_place, &catalog, |rows| rows.first_with(term)).await.map(Some)
 }
 
@@ -64,8 +63,7 @@ pub(crate) async fn index(connection: &Connection, log: &Key) -> Result<(), Stor
     let Some(place) = cataloguing::place_of(connection, log).await?.filter(|place| place.is_ours) else {
         return Ok(());
     };
-    let mut found = cataloguing::read(connection, &place).await?;
-    found.catalog = found.catalog.filter(|catalog| catalog.rows.from == 0);
+    let found = cataloguing::read(connection, &place).await?.if_whole();
     let found = checked(connection, &place, found).await?;
     let revision = found.revision;
     if found.catalog.is_some()
@@ -91,8 +89,7 @@ async fn checked(
     place: &CatalogPlace,
     found: FoundCatalog,
 ) -> Result<FoundCatalog, StoreError> {
-    let Some(catalog) = found.catalog else { return Ok(found) };
-    let catalog = cataloguing::checked(connection, place, catalog).await?;
+    let catalog = cataloguing::checked(connection, place, found.catalog).await?;
     Ok(FoundCatalog { catalog, ..found })
 }
 

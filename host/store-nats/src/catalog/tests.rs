@@ -144,8 +144,8 @@ fn a_block_of_another_content_is_not_taken_for_it() {
     assert!(Rows::parse(&torn, first).is_none() && Rows::parse(b"", first).is_none());
 }
 
-/// Whoever may write the catalogs of a machine could write blocks that name themselves or each other, if no checksum but
-/// theirs told them apart.
+/// A machine may write what it likes into its catalogs, also blocks that name themselves or each other by a forged
+/// checksum.
 #[test]
 fn no_chain_of_blocks_is_without_end() {
     let messages = (1..=9_000).map(|number| message(number, &[(number, number)])).collect();
