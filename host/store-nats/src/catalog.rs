@@ -257,6 +257,14 @@ impl Rows {
         Some(row.block_at(from).map_or(Beginning::At(at), Beginning::InBlock))
     }
 
+    /// The lowest growing term, cut, of rows that reach a sequence; and the block of the first of them, whose rows tell
+    /// what of it reaches that.
+    pub(crate) fn lowest_from(&self, first: u64) -> (Option<String>, Option<BlockAt>) {
+        let mut rows = self.stretches().skip_while(|(_, row)| row.end < first).peekable();
+        let block = rows.next_if(|(_, row)| row.block.is_some()).and_then(|(from, row)| row.block_at(from));
+        (rows.filter_map(|(_, row)| row.lowest_from(first)).min(), block)
+    }
+
     /// The rows, each with the sequence at which it begins.
     fn stretches(&self) -> impl Iterator<Item = (u64, &Row)> {
         let begins = std::iter::once(self.from).chain(self.rows.iter().map(|row| row.end.saturating_add(1)));
@@ -277,6 +285,11 @@ impl Rows {
         self.rows.insert(begin, Row::of_block(name.clone(), &moved.rows));
         Some(Block { name, text })
     }
+}
+
+/// The lowest growing term of messages, cut.
+pub(crate) fn lowest_of(rule: &dyn IndexRule, log: &Key, messages: &[StreamMessage]) -> Option<String> {
+    Row::of(rule, log, messages).lowest_from(0)
 }
 
 /// The name of a block: its level, its last sequence and its checksum.

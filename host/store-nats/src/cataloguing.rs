@@ -212,7 +212,7 @@ impl<'a> Growing<'a> {
     }
 
     /// Forgets rows of which the log has nothing any more, as retention or the server deleted it.
-    pub(crate) async fn forget_what_is_gone(&mut self) -> Result<(), StoreError> {
+    async fn forget_what_is_gone(&mut self) -> Result<(), StoreError> {
         if self.gone.is_none() {
             let stream = self.connection.logs().await?;
             let first = first_from(self.connection, &stream, (self.log, &self.place.log_subject), 1).await?;
@@ -220,6 +220,11 @@ impl<'a> Growing<'a> {
             self.gone = Some(self.catalog.forget_before(begin));
         }
         Ok(())
+    }
+
+    /// The lowest growing term, cut, of the messages after the last row.
+    pub(crate) fn lowest_of_open(&self) -> Option<String> {
+        self.connection.rule.as_deref().and_then(|rule| catalog::lowest_of(rule, self.log, &self.open))
     }
 
     /// Writes the catalog, if it has enough new rows or is known to have lost some, and this machine writes it. That
@@ -235,12 +240,17 @@ impl<'a> Growing<'a> {
         }
     }
 
+    /// Deletes the blocks of rows that were forgotten, by one request.
+    pub(crate) async fn delete_what_is_gone(&mut self) -> Result<(), StoreError> {
+        self.forget_what_is_gone().await?;
+        let gone = self.gone.as_mut().map(|gone| std::mem::take(&mut gone.blocks)).unwrap_or_default();
+        catalog_cleanup::delete_forgotten(self.connection, self.place, (&self.catalog, self.revision), &gone).await
+    }
+
     async fn write(&mut self) -> Result<(), StoreError> {
         let (connection, place) = (self.connection, self.place);
-        self.forget_what_is_gone().await?;
         // Before the rows that name them, else a process that is killed here would leave them for ever.
-        let gone = self.gone.as_ref().map(|gone| gone.blocks.as_slice()).unwrap_or_default();
-        catalog_cleanup::delete_forgotten(connection, place, (&self.catalog, self.revision), gone).await?;
+        self.delete_what_is_gone().await?;
         let text = self.catalog.text();
         values::put(connection, &place.subject, &place.key, &place.subject, self.revision, Some(&text)).await.map(drop)
     }

@@ -130,6 +130,10 @@ impl Store for NatsStore {
         }
     }
 
+    async fn lowest_term(&self, log: &Key) -> Result<Option<String>, StoreError> {
+        seeking::lowest_term(&self.connection, log).await
+    }
+
     async fn index(&self, log: &Key) -> Result<(), StoreError> {
         seeking::index(&self.connection, log).await
     }

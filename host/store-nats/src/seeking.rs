@@ -6,8 +6,8 @@ use crate::beginning::begins;
 use crate::catalog::{Beginning, Catalog, Rows};
 use crate::cataloguing::{self, CatalogPlace, FoundCatalog, Growing};
 use crate::connection::Connection;
-use crate::logs::{place, position};
-use crate::reading::Messages;
+use crate::logs::{self, floor_of, position};
+use crate::reading::{Messages, first_from};
 use crate::{catalog_cleanup, direct};
 
 /// A position before which nothing is of that time or later.
@@ -16,7 +16,7 @@ pub(crate) async fn first_at(connection: &Connection, log: &Key, time: u64) -> R
         return begins(connection, log, time).await;
     };
     let (begin, found) = tokio::try_join!(begins(connection, log, time), cataloguing::read(connection, catalog_place))?;
-    let from = place(begin).0;
+    let from = logs::place(begin).0;
     // By the server's clock, all that is sought is after the catalog, or some of it before.
     if let Some(catalog) = &found.catalog
         && (from > catalog.last.sequence || from < catalog.rows.from)
@@ -38,6 +38,30 @@ pub(crate) async fn first_with(connection: &Connection, log: &Key, term: &str) -
     let found = cataloguing::read(connection, catalog_place).await?.if_whole();
     let Some(catalog) = checked(connection, catalog_place, found).await?.catalog else { return Ok(None) };
     beginning(connection, catalog_place, &catalog, |rows| rows.first_with(term)).await.map(Some)
+}
+
+/// See [`store::Store::lowest_term`]: by the catalog, if this machine writes it, and what comes after it.
+pub(crate) async fn lowest_term(connection: &Connection, log: &Key) -> Result<Option<String>, StoreError> {
+    let Some(place) = cataloguing::place_of(connection, log).await?.filter(|place| place.is_ours) else {
+        return Ok(None);
+    };
+    let stream = connection.logs().await?;
+    let Some(first) = first_from(connection, &stream, (log, &place.log_subject), 1).await? else { return Ok(None) };
+    // Before the floor, the server may have what it does not let this login delete.
+    let first = first.sequence.max(logs::place(floor_of(connection, log).await?.0).0);
+    let found = cataloguing::read(connection, &place).await?.if_whole();
+    let found = checked(connection, &place, found).await?;
+    let Some(growing) = Growing::of(connection, log, &place, found, 0) else { return Ok(None) };
+    let growing = read_the_rest(connection, log, growing).await?;
+    let (mut lowest, mut block) = growing.catalog.rows.lowest_from(first);
+    lowest = lowest.into_iter().chain(growing.lowest_of_open()).min();
+    while let Some(at) = block {
+        let Some(rows) = cataloguing::read_block(connection, &place, &at).await? else { return Ok(None) };
+        let (below, next) = rows.lowest_from(first);
+        (lowest, block) = (lowest.into_iter().chain(below).min(), next);
+    }
+    growing.keep().await;
+    Ok(lowest)
 }
 
 /// Where something begins, by the rows of a catalog and of the blocks below them. After the catalog if no row has it.
@@ -69,7 +93,8 @@ pub(crate) async fn index(connection: &Connection, log: &Key) -> Result<(), Stor
     if found.catalog.is_some()
         && let Some(mut growing) = Growing::of(connection, log, &place, found, 0)
     {
-        growing.forget_what_is_gone().await?;
+        // Before what is left over is looked for, which is deleted one by one.
+        growing.delete_what_is_gone().await?;
         if catalog_cleanup::tidy(connection, &place, &growing.catalog, revision).await? {
             return grow(connection, log, growing).await.map(drop);
         }
@@ -94,14 +119,24 @@ async fn checked(
 }
 
 /// Reads what comes after a catalog, writes the catalog, and returns it.
-async fn grow(connection: &Connection, log: &Key, mut growing: Growing<'_>) -> Result<Catalog, StoreError> {
+async fn grow(connection: &Connection, log: &Key, growing: Growing<'_>) -> Result<Catalog, StoreError> {
+    let growing = read_the_rest(connection, log, growing).await?;
+    let catalog = growing.catalog.clone();
+    growing.keep().await;
+    Ok(catalog)
+}
+
+/// Reads what comes after a catalog.
+async fn read_the_rest<'a>(
+    connection: &Connection,
+    log: &Key,
+    mut growing: Growing<'a>,
+) -> Result<Growing<'a>, StoreError> {
     let mut messages = Messages::at(connection, log, &growing.catalog.subject, direct::MOST).await?;
     let mut from = growing.catalog.rows.from.max(growing.catalog.last.sequence + 1);
     while let Some(message) = messages.next(from).await? {
         from = message.sequence + 1;
         growing.take(message).await;
     }
-    let catalog = growing.catalog.clone();
-    growing.keep().await;
-    Ok(catalog)
+    Ok(growing)
 }

@@ -314,6 +314,9 @@ impl World {
             let missed = all.iter().find(|entry| entry.at < reached && line_of(entry).at >= at);
             prop_assert!(missed.is_none(), "{} from {:?}: {:?}", at, reached, missed.map(|entry| entry.at));
         }
+        let lowest = self.store.lowest_term(&self.log).await.expect("read");
+        let truth = all.iter().map(|entry| line_of(entry).id).min();
+        prop_assert!(lowest.as_deref() <= truth.as_deref(), "{:?} is above {:?}", lowest, truth);
         for id in ["", "0000000100", "0000000305-id", "0000000590", "zzz"] {
             let Some(reached) = self.store.seek(&self.log, Seek::Term(id)).await.expect("sought") else { continue };
             let missed = all.iter().find(|entry| entry.at < reached && line_of(entry).id.as_str() >= id);
@@ -488,6 +491,47 @@ async fn of_a_log_that_nobody_writes_any_more_little_stays() {
     world.store.retire(&world.log, end).await.expect("retired");
     world.store.index(&world.log).await.expect("indexed");
     assert_eq!((world.catalog(&world.log).await, world.blocks().await.len()), (None, 0));
+}
+
+/// The first cleanup after a long time, or with a shorter retention than before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_forgotten_blocks_go_at_once() {
+    let server = Arc::new(NatsServer::start());
+    let mut requests = Vec::new();
+    for count in [2_000, 10_000] {
+        let world = World::new(Arc::clone(&server)).await;
+        fill(&world.store, &world.log, &lines(count)).await;
+        world.store.index(&world.log).await.expect("indexed");
+        let blocks = world.blocks().await.len();
+        let all = everything(&world.plain, &world.log).await;
+        world.store.retire(&world.log, all[all.len() - 100].at).await.expect("retired");
+        let mut spy = Spy::on(&server).await;
+        world.store.index(&world.log).await.expect("indexed");
+        requests.push((blocks, spy.traffic().await.requests));
+        assert_eq!(world.blocks().await, Vec::<String>::new());
+    }
+    let [(few, of_few), (many, of_many)] = requests[..] else { unreachable!("two were counted") };
+    assert!(many >= few + 5 && of_many <= of_few + 2, "{of_few} requests for {few} blocks, {of_many} for {many}");
+}
+
+/// What is gone of a block does not count, however many messages it has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lowest_term_is_of_what_is_left() {
+    let world = World::new(Arc::new(NatsServer::start())).await;
+    assert_eq!(world.store.lowest_term(&world.log).await.expect("read"), None, "of nothing");
+    fill(&world.store, &world.log, &lines(3_000)).await;
+    world.store.index(&world.log).await.expect("indexed");
+    let all = everything(&world.plain, &world.log).await;
+    for gone in [0, 1, 700, 1_100, 2_900, 2_999] {
+        world.store.retire(&world.log, all[gone].at).await.expect("retired");
+        let lowest = world.store.lowest_term(&world.log).await.expect("read");
+        assert_eq!(lowest, Some(format!("{gone:010}")));
+        world.store.index(&world.log).await.expect("indexed");
+    }
+    append(&world.store, &world.log, &[Line { id: "0000000005-late".to_owned(), ..lines(1).remove(0) }]).await;
+    assert_eq!(world.store.lowest_term(&world.log).await.expect("read").as_deref(), Some("0000000005"));
+    // Of another machine's log, and without a rule, it is not known.
+    assert_eq!(world.plain.lowest_term(&world.log).await.expect("read"), None);
 }
 
 /// A block that an operator deleted is made again by the next cleanup.

@@ -193,7 +193,12 @@ async fn old_receipts(core: &Core, name: &AgentName, left_from: Position) -> Res
     let end = store.end(&receipts).await?;
     if let Some(found) = sought_receipts(store, &inbox, &receipts, left_from).await? {
         let unheard = store.seek(&receipts, Seek::Time(heard_from.0)).await?.unwrap_or(end);
-        return Ok(OldPart::before(found.min(unheard).min(end)));
+        let before = found.min(unheard).min(end);
+        if store.is_indexed() {
+            return Ok(OldPart::before(before));
+        }
+        // Servers do not know the bytes before it.
+        return old::read_until_kept(store, &receipts, Position::START, Some(before), |_| true).await;
     }
     let mut left: BTreeSet<MessageId> = BTreeSet::new();
     records::scan(store, &inbox, left_from, |entry| {
@@ -207,17 +212,13 @@ async fn old_receipts(core: &Core, name: &AgentName, left_from: Position) -> Res
     old::read_until_kept(store, &receipts, Position::START, Some(end), is_old).await
 }
 
-/// The same by the store's index; none if it has none, or if no message is left. Servers seek only roughly, and do not
-/// know the bytes before it.
+/// The same by the store's index; none if it has none, or if no message is left.
 async fn sought_receipts(
     store: &dyn Store,
     inbox: &Key,
     receipts: &Key,
     left_from: Position,
 ) -> Result<Option<Position>, StoreError> {
-    if !store.is_indexed() {
-        return Ok(None);
-    }
     let lowest = if left_from == Position::START {
         store.lowest_term(inbox).await?
     } else {

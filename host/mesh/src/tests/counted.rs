@@ -13,6 +13,8 @@ use store::{
 /// A store, with counters.
 pub(crate) struct Counted {
     store: Arc<dyn Store>,
+    /// Whether it says of itself what its store says.
+    is_indexed: bool,
     /// Entries of logs that were handed out.
     entries: AtomicUsize,
     /// Appends, also of several entries.
@@ -33,8 +35,15 @@ pub(crate) struct Work {
 
 impl Counted {
     pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Counted> {
+        let is_indexed = store.is_indexed();
         let (entries, appends, values) = Default::default();
-        Arc::new(Counted { store, entries, appends, values })
+        Arc::new(Counted { store, is_indexed, entries, appends, values })
+    }
+
+    /// As a server, which answers what an index answers and leaves it open what that costs.
+    pub(crate) fn as_server(store: Arc<dyn Store>) -> Arc<Counted> {
+        let (entries, appends, values) = Default::default();
+        Arc::new(Counted { store, is_indexed: false, entries, appends, values })
     }
 
     /// What was done since the last call.
@@ -72,7 +81,7 @@ impl Store for Counted {
     }
 
     fn is_indexed(&self) -> bool {
-        self.store.is_indexed()
+        self.is_indexed
     }
 
     async fn find(&self, log: &Key, terms: &[Term]) -> Result<Vec<Entry>, StoreError> {

@@ -7,12 +7,14 @@ use serde_json::Value;
 use store::files::{FilesOptions, FilesStore};
 use store::{Durability, Expect, IndexRule, Indexed, Key, Position, Store, Term};
 
+use super::counted::Counted;
 use super::{World, draft, name};
 use crate::names::{AgentName, MessageId};
 use crate::ports::data_files::{Amount, DataFiles, OldSegments};
 use crate::ports::machine::Machine;
 use crate::storage::keys;
 use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
+use crate::sessions::Principal;
 use crate::{Cleanup, DryRun, Fetch, Limits, Mesh, Parts, RecordKind, Scope};
 
 const DAY: u64 = 24 * 3_600_000;
@@ -178,31 +180,54 @@ impl IndexRule for Rule {
     }
 }
 
-/// A mesh in a folder with short segments, with or without an index.
+/// What a store has to look things up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lookups {
+    ByReading,
+    ByIndex,
+    /// By what servers know.
+    AsOnServers,
+}
+
+/// A mesh in a folder with short segments.
 struct Folder {
     _temporary: tempfile::TempDir,
     path: PathBuf,
     store: Arc<FilesStore>,
+    counted: Arc<Counted>,
     machine: Arc<FakeMachine>,
     mesh: Mesh,
 }
 
 impl Folder {
-    fn new(rule: Option<Arc<dyn IndexRule>>) -> Folder {
+    fn new(lookups: Lookups) -> Folder {
+        let rule = (lookups != Lookups::ByReading).then(|| Arc::new(Rule) as Arc<dyn IndexRule>);
         let temporary = tempfile::tempdir().expect("a folder");
         let path = temporary.path().to_owned();
         let options =
             FilesOptions { rotate_at: 2_000, rule, durability: Durability::Process, ..FilesOptions::default() };
         let store = Arc::new(FilesStore::open(&path, options).expect("a store"));
+        let counted = match lookups {
+            Lookups::ByReading | Lookups::ByIndex => Counted::new(Arc::clone(&store) as Arc<dyn Store>),
+            Lookups::AsOnServers => Counted::as_server(Arc::clone(&store) as Arc<dyn Store>),
+        };
         let machine = Arc::new(FakeMachine::default());
         let mesh = Mesh::new(Parts {
-            shared: Arc::clone(&store) as Arc<dyn Store>,
-            local: Arc::clone(&store) as Arc<dyn Store>,
+            shared: Arc::clone(&counted) as Arc<dyn Store>,
+            local: Arc::clone(&counted) as Arc<dyn Store>,
             machine: Arc::clone(&machine) as Arc<dyn Machine>,
             harnesses: Arc::new(FakeHarnesses::default()),
             limits: Limits::default(),
         });
-        Folder { _temporary: temporary, path, store, machine, mesh }
+        Folder { _temporary: temporary, path, store, counted, machine, mesh }
+    }
+
+    /// Bob registers.
+    async fn joins(&self) -> Principal {
+        let caller = self.mesh.identify(&shell_call(None)).await.expect("identified");
+        let bob = crate::Registration { name: Some(name("bob")), ..crate::Registration::default() };
+        self.mesh.register(&caller, bob).await.expect("registered");
+        caller
     }
 
     async fn sends(&self, body: &str) -> MessageId {
@@ -255,12 +280,10 @@ impl DataFiles for OneAgent {
 /// With and without an index, retention deletes what is settled and old and nothing else.
 #[tokio::test]
 async fn settled_mail_goes_by_segments_and_unsettled_mail_stays() {
-    for rule in [None, Some(Arc::new(Rule) as Arc<dyn IndexRule>)] {
-        let case = if rule.is_some() { "with an index" } else { "without an index" };
-        let folder = Folder::new(rule);
-        let caller = folder.mesh.identify(&shell_call(None)).await.expect("identified");
-        let bob = crate::Registration { name: Some(name("bob")), ..crate::Registration::default() };
-        folder.mesh.register(&caller, bob).await.expect("registered");
+    for lookups in [Lookups::ByReading, Lookups::ByIndex, Lookups::AsOnServers] {
+        let case = format!("{lookups:?}");
+        let folder = Folder::new(lookups);
+        let caller = folder.joins().await;
         for number in 0..60 {
             folder.sends(&format!("old {number}")).await;
             if number % 7 == 0 {
@@ -275,9 +298,14 @@ async fn settled_mail_goes_by_segments_and_unsettled_mail_stays() {
         let before = ["inbox", "receipts"].map(|leaf| folder.bytes(leaf, "bob"));
         folder.machine.pass(8 * DAY);
         folder.sends("young").await;
-        folder.clean_up(DryRun::Yes).await;
+        let would = folder.clean_up(DryRun::Yes).await.tally;
         assert!(folder.bytes("inbox", "bob") >= before[0], "{case}: a dry run deletes nothing");
-        folder.clean_up(DryRun::No).await;
+        let gone = folder.clean_up(DryRun::No).await.tally;
+        for kind in [RecordKind::Mail, RecordKind::Receipts] {
+            // Of a file it is known how long it is; elsewhere what goes is read.
+            let counted = [&would, &gone].map(|tally| tally.amounts.get(&kind).is_some_and(|of| of.bytes > 0));
+            assert_eq!(counted, [lookups != Lookups::ByIndex; 2], "{case}: {kind:?} of {would:?} and {gone:?}");
+        }
         let after = ["inbox", "receipts"].map(|leaf| folder.bytes(leaf, "bob"));
         assert!(after[0] < before[0] * 2 / 3, "{case}: {before:?}, then {after:?}");
         assert!(after[1] < before[1] / 2, "{case}: {before:?}, then {after:?}");
@@ -307,7 +335,7 @@ async fn settled_mail_goes_by_segments_and_unsettled_mail_stays() {
 /// A process that was killed between the messages and their receipts leaves receipts without a message.
 #[tokio::test]
 async fn receipts_without_a_message_go_in_the_next_run() {
-    let folder = Folder::new(Some(Arc::new(Rule)));
+    let folder = Folder::new(Lookups::ByIndex);
     let log = keys::receipts(&name("bob"));
     for number in 0..200_u64 {
         let id = MessageId(ulid::Ulid::from_parts(1_000 + number, 1));
@@ -315,19 +343,35 @@ async fn receipts_without_a_message_go_in_the_next_run() {
         let entry = vec![line.to_string().into_bytes()];
         folder.store.append(&log, &entry, Expect::Any, Durability::Process).await.expect("appended");
     }
-    folder.sends_to_bob_after_joining().await;
+    folder.joins().await;
+    folder.sends("young").await;
     let before = folder.bytes("receipts", "bob");
     folder.clean_up(DryRun::No).await;
     assert!(folder.bytes("receipts", "bob") < before / 4, "{before}");
 }
 
-impl Folder {
-    async fn sends_to_bob_after_joining(&self) {
-        let caller = self.mesh.identify(&shell_call(None)).await.expect("identified");
-        let bob = crate::Registration { name: Some(name("bob")), ..crate::Registration::default() };
-        self.mesh.register(&caller, bob).await.expect("registered");
-        self.sends("young").await;
+/// The messages of a week stay, and are not read to find the receipts of those that went.
+#[tokio::test]
+async fn of_what_stays_a_cleanup_reads_little_on_servers() {
+    let mut read = Vec::new();
+    // About as much as is read at a time.
+    for young in [400, 800] {
+        let folder = Folder::new(Lookups::AsOnServers);
+        folder.joins().await;
+        for _ in 0..60 {
+            folder.sends("old").await;
+        }
+        folder.reads().await;
+        folder.machine.pass(8 * DAY);
+        for _ in 0..young {
+            folder.sends("young").await;
+        }
+        folder.reads().await;
+        folder.counted.take();
+        assert!(folder.clean_up(DryRun::No).await.tally.amounts.contains_key(&RecordKind::Receipts));
+        read.push(folder.counted.take().entries);
     }
+    assert!(read[1] < read[0] + 400, "not even one entry of each message: {read:?}");
 }
 
 #[test]

@@ -153,6 +153,14 @@ impl Row {
         self.places().find(|(_, _, high)| high.as_str() >= prefix(term)).map(|(sequence, _, _)| sequence)
     }
 
+    /// Its lowest growing term, cut, from a sequence on if it lists its messages.
+    pub(super) fn lowest_from(&self, first: u64) -> Option<String> {
+        match &self.terms {
+            Some((lowest, _)) if self.places.is_empty() => Some(lowest.clone()),
+            _ => self.places().filter(|(at, _, _)| *at >= first).map(|(_, low, _)| low).min(),
+        }
+    }
+
     fn may_have_growing(&self, term: &Term) -> bool {
         term.order == TermOrder::Growing
             && self
