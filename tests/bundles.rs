@@ -73,6 +73,11 @@ fn the_bundle_is_what_an_install_writes_and_the_same_twice() {
         let of = |key: &str| packages.iter().map(|package| package[key].as_str().expect("text")).collect::<Vec<_>>();
         assert_eq!((of("registryType"), of("runtimeHint")), (vec!["npm", "pypi"], vec!["npx", "uvx"]));
         assert_eq!(entry["version"], env!("CARGO_PKG_VERSION"));
+        // The registry's schema of 2025-12-11 wants this much of it, beyond the kinds of its fields.
+        let length = entry["description"].as_str().expect("text").chars().count();
+        assert!((1..=100).contains(&length), "a description of {length} characters");
+        let name = entry["name"].as_str().and_then(|name| name.split_once('/')).expect("a namespace and a name");
+        assert!(!name.0.is_empty() && !name.1.is_empty() && !name.1.contains('/'), "{name:?}");
     });
 }
 

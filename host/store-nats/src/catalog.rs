@@ -287,9 +287,14 @@ impl Rows {
     }
 }
 
-/// The lowest growing term of messages, cut.
-pub(crate) fn lowest_of(rule: &dyn IndexRule, log: &Key, messages: &[StreamMessage]) -> Option<String> {
-    Row::of(rule, log, messages).lowest_from(0)
+/// The lowest growing term, cut, of messages from a sequence on.
+pub(crate) fn lowest_from(
+    rule: &dyn IndexRule,
+    log: &Key,
+    messages: &[StreamMessage],
+    first: u64,
+) -> Option<String> {
+    Row::of(rule, log, messages).lowest_from(first)
 }
 
 /// The name of a block: its level, its last sequence and its checksum.

@@ -222,9 +222,9 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    /// The lowest growing term, cut, of the messages after the last row.
-    pub(crate) fn lowest_of_open(&self) -> Option<String> {
-        self.connection.rule.as_deref().and_then(|rule| catalog::lowest_of(rule, self.log, &self.open))
+    /// The lowest growing term, cut, of the messages after the last row, from a sequence on.
+    pub(crate) fn lowest_of_open(&self, first: u64) -> Option<String> {
+        self.connection.rule.as_deref().and_then(|rule| catalog::lowest_from(rule, self.log, &self.open, first))
     }
 
     /// Writes the catalog, if it has enough new rows or is known to have lost some, and this machine writes it. That

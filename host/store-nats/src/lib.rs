@@ -130,8 +130,8 @@ impl Store for NatsStore {
         }
     }
 
-    async fn lowest_term(&self, log: &Key) -> Result<Option<String>, StoreError> {
-        seeking::lowest_term(&self.connection, log).await
+    async fn lowest_term(&self, log: &Key, from: Position) -> Result<Option<String>, StoreError> {
+        seeking::lowest_term(&self.connection, log, from).await
     }
 
     async fn index(&self, log: &Key) -> Result<(), StoreError> {

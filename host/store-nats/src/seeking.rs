@@ -41,20 +41,25 @@ pub(crate) async fn first_with(connection: &Connection, log: &Key, term: &str) -
 }
 
 /// See [`store::Store::lowest_term`]: by the catalog, if this machine writes it, and what comes after it.
-pub(crate) async fn lowest_term(connection: &Connection, log: &Key) -> Result<Option<String>, StoreError> {
+pub(crate) async fn lowest_term(
+    connection: &Connection,
+    log: &Key,
+    from: Position,
+) -> Result<Option<String>, StoreError> {
     let Some(place) = cataloguing::place_of(connection, log).await?.filter(|place| place.is_ours) else {
         return Ok(None);
     };
     let stream = connection.logs().await?;
     let Some(first) = first_from(connection, &stream, (log, &place.log_subject), 1).await? else { return Ok(None) };
-    // Before the floor, the server may have what it does not let this login delete.
-    let first = first.sequence.max(logs::place(floor_of(connection, log).await?.0).0);
+    // Before the floor, the server has the last message of all, and what it does not let this login delete.
+    let (floor, _) = floor_of(connection, log).await?;
+    let first = first.sequence.max(logs::place(floor.max(from)).0);
     let found = cataloguing::read(connection, &place).await?.if_whole();
     let found = checked(connection, &place, found).await?;
     let Some(growing) = Growing::of(connection, log, &place, found, 0) else { return Ok(None) };
     let growing = read_the_rest(connection, log, growing).await?;
     let (mut lowest, mut block) = growing.catalog.rows.lowest_from(first);
-    lowest = lowest.into_iter().chain(growing.lowest_of_open()).min();
+    lowest = lowest.into_iter().chain(growing.lowest_of_open(first)).min();
     while let Some(at) = block {
         let Some(rows) = cataloguing::read_block(connection, &place, &at).await? else { return Ok(None) };
         let (below, next) = rows.lowest_from(first);

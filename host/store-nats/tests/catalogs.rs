@@ -314,7 +314,7 @@ impl World {
             let missed = all.iter().find(|entry| entry.at < reached && line_of(entry).at >= at);
             prop_assert!(missed.is_none(), "{} from {:?}: {:?}", at, reached, missed.map(|entry| entry.at));
         }
-        let lowest = self.store.lowest_term(&self.log).await.expect("read");
+        let lowest = self.store.lowest_term(&self.log, Position::START).await.expect("read");
         let truth = all.iter().map(|entry| line_of(entry).id).min();
         prop_assert!(lowest.as_deref() <= truth.as_deref(), "{:?} is above {:?}", lowest, truth);
         for id in ["", "0000000100", "0000000305-id", "0000000590", "zzz"] {
@@ -518,20 +518,28 @@ async fn many_forgotten_blocks_go_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_lowest_term_is_of_what_is_left() {
     let world = World::new(Arc::new(NatsServer::start())).await;
-    assert_eq!(world.store.lowest_term(&world.log).await.expect("read"), None, "of nothing");
+    assert_eq!(world.store.lowest_term(&world.log, Position::START).await.expect("read"), None, "of nothing");
     fill(&world.store, &world.log, &lines(3_000)).await;
     world.store.index(&world.log).await.expect("indexed");
     let all = everything(&world.plain, &world.log).await;
     for gone in [0, 1, 700, 1_100, 2_900, 2_999] {
         world.store.retire(&world.log, all[gone].at).await.expect("retired");
-        let lowest = world.store.lowest_term(&world.log).await.expect("read");
+        let lowest = world.store.lowest_term(&world.log, Position::START).await.expect("read");
         assert_eq!(lowest, Some(format!("{gone:010}")));
         world.store.index(&world.log).await.expect("indexed");
     }
     append(&world.store, &world.log, &[Line { id: "0000000005-late".to_owned(), ..lines(1).remove(0) }]).await;
-    assert_eq!(world.store.lowest_term(&world.log).await.expect("read").as_deref(), Some("0000000005"));
-    // Of another machine's log, and without a rule, it is not known.
-    assert_eq!(world.plain.lowest_term(&world.log).await.expect("read"), None);
+    assert_eq!(world.store.lowest_term(&world.log, Position::START).await.expect("read").as_deref(), Some("0000000005"));
+    let late = everything(&world.plain, &world.log).await.pop().expect("it is there").at;
+    let of_late = world.store.lowest_term(&world.log, late).await.expect("read");
+    assert_eq!(of_late.as_deref(), Some("0000000005"));
+    // The server keeps the last message of all, and it does not count.
+    let end = world.store.end(&world.log).await.expect("an end");
+    assert_eq!(world.store.lowest_term(&world.log, end).await.expect("read"), None);
+    world.store.retire(&world.log, end).await.expect("retired");
+    assert_eq!(world.store.lowest_term(&world.log, Position::START).await.expect("read"), None);
+    // Without a rule, it is not known.
+    assert_eq!(world.plain.lowest_term(&world.log, Position::START).await.expect("read"), None);
 }
 
 /// A block that an operator deleted is made again by the next cleanup.

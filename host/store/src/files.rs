@@ -182,8 +182,8 @@ impl Store for FilesStore {
         self.log(log).seek(to).await
     }
 
-    async fn lowest_term(&self, log: &Key) -> Result<Option<String>, StoreError> {
-        self.log(log).lowest_term().await
+    async fn lowest_term(&self, log: &Key, from: Position) -> Result<Option<String>, StoreError> {
+        self.log(log).lowest_term(from).await
     }
 
     async fn end(&self, log: &Key) -> Result<Position, StoreError> {

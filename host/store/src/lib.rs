@@ -206,9 +206,10 @@ pub trait Store: Send + Sync + 'static {
         Ok(None)
     }
 
-    /// A text that is not above any growing term of the log; none if there is none, or if this store has no index.
-    async fn lowest_term(&self, log: &Key) -> Result<Option<String>, StoreError> {
-        let _ = log;
+    /// A text that is not above any growing term of the entries from a position on; none if there is none, or if this
+    /// store cannot tell. It may also be that of entries shortly before the position.
+    async fn lowest_term(&self, log: &Key, from: Position) -> Result<Option<String>, StoreError> {
+        let _ = (log, from);
         Ok(None)
     }
 

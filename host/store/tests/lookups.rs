@@ -160,9 +160,14 @@ async fn check(store: &FilesStore) -> TestCaseResult {
         let missed = all.iter().zip(&lines).find(|(entry, line)| entry.at < reached && line.id.as_str() >= id);
         prop_assert_eq!(missed, None, "{} from {:?}", id, reached);
     }
-    let lowest = store.lowest_term(&log()).await.expect("read");
+    let lowest = store.lowest_term(&log(), Position::START).await.expect("read");
     let expected = lines.iter().map(|line| &line.id[..16]).min();
     prop_assert_eq!(lowest.as_deref(), expected);
+    for from in all.iter().step_by(7).map(|entry| entry.at) {
+        let lowest = store.lowest_term(&log(), from).await.expect("read");
+        let of_rest = all.iter().zip(&lines).filter(|(entry, _)| entry.at >= from).map(|(_, line)| &line.id[..16]);
+        prop_assert!(lowest.as_deref() <= of_rest.min() && lowest.as_deref() >= expected, "{:?} from {:?}", lowest, from);
+    }
     for limit in [1, 100, 1 << 20] {
         let (mut back, mut before) = (Vec::new(), store.end(&log()).await.expect("end"));
         loop {

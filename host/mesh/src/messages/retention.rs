@@ -219,15 +219,7 @@ async fn sought_receipts(
     receipts: &Key,
     left_from: Position,
 ) -> Result<Option<Position>, StoreError> {
-    let lowest = if left_from == Position::START {
-        store.lowest_term(inbox).await?
-    } else {
-        // Ids grow from entry to entry, so for a dry run the first one will do.
-        let left = store.read(inbox, left_from, 1).await?;
-        let header = left.entries.first().map(|entry| serde_json::from_slice::<Header>(&entry.bytes));
-        header.and_then(Result::ok).map(|header| header.id.to_string())
-    };
-    match lowest {
+    match store.lowest_term(inbox, left_from).await? {
         Some(lowest) => store.seek(receipts, Seek::Term(&lowest)).await,
         None => Ok(None),
     }

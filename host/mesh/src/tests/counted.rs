@@ -102,8 +102,8 @@ impl Store for Counted {
         self.store.seek(log, to).await
     }
 
-    async fn lowest_term(&self, log: &Key) -> Result<Option<String>, StoreError> {
-        self.store.lowest_term(log).await
+    async fn lowest_term(&self, log: &Key, from: Position) -> Result<Option<String>, StoreError> {
+        self.store.lowest_term(log, from).await
     }
 
     async fn index(&self, log: &Key) -> Result<(), StoreError> {

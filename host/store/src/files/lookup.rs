@@ -163,11 +163,12 @@ impl Log {
     }
 
     /// See [`crate::Store::lowest_term`].
-    pub(super) async fn lowest_term(&self) -> Result<Option<String>, StoreError> {
+    pub(super) async fn lowest_term(&self, from: Position) -> Result<Option<String>, StoreError> {
         let Some(rule) = self.shared.rule.as_deref() else { return Ok(None) };
         let mut lowest: Option<u128> = None;
         let segments = self.segments_now().await?;
-        for (place, segment) in segments.iter().enumerate() {
+        let (first, _) = segment_and_offset(from);
+        for (place, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number() >= first) {
             let index = executor::may_block(|| match segment {
                 Segment::Sealed { .. } => Ok(self.index_of(&segments, place, rule)?.map(|(_, index)| index)),
                 Segment::Last { file, .. } => SegmentIndex::build(&self.key, file, rule, Highest::default()).map(Some),

@@ -20,6 +20,9 @@ use crate::bare::Client;
 const TURNS: usize = 30;
 /// How many agents more.
 const MORE: usize = 40;
+/// A word in a prompt of which the model takes some time to think, and how long.
+const SLOWLY: &str = "slowly";
+const THINKS: Duration = Duration::from_millis(500);
 /// What is to be met: until the frames of a turn are written, a driven turn against a bare one, and for each agent.
 const WRITTEN: Duration = Duration::from_millis(10);
 const TURN: f64 = 0.05;
@@ -32,20 +35,27 @@ fn main() -> ExitCode {
 fn measure() -> Result<(), Failure> {
     let turns = std::env::args().nth(1).map_or(Ok(TURNS), |number| number.parse())?;
     let (relay_mesh, _scratch) = bench::subject()?;
-    let model = Script::new().otherwise(|_| ModelAnswer::Say("Done.".to_owned()));
+    let model = Script::new().otherwise(|text| {
+        if text.contains(SLOWLY) {
+            std::thread::sleep(THINKS);
+        }
+        ModelAnswer::Say("Done.".to_owned())
+    });
     let scene = Spawning::of(&relay_mesh.display().to_string(), "codex", model);
     scene.stage.relay_ok(&["register", "alice"]);
     scene.spawn("first", &["Say hello", "--wait"]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let report = Report::to_standard_output();
-    report.section(&format!("a driven agent of Codex, p50 of {turns} turns"));
-    runtime.block_on(of_turns(&scene, turns, &report))?;
+    report.section(&format!("a driven agent of Codex, p50 of {turns} turns, with a model that answers at once"));
+    runtime.block_on(of_turns(&scene, turns, "turn", &report))?;
+    report.section("the same with a model that takes half a second, as the quickest take more");
+    runtime.block_on(of_turns(&scene, turns, SLOWLY, &report))?;
     of_agents(&scene, &report)?;
     report.section("the tools `codex` and `codex-reply`");
     runtime.block_on(calls::measure(&scene, turns, &report))
 }
 
-async fn of_turns(scene: &Spawning, turns: usize, report: &Report) -> Result<(), Failure> {
+async fn of_turns(scene: &Spawning, turns: usize, word: &str, report: &Report) -> Result<(), Failure> {
     let agent = scene.record("first");
     let text = |name: &str| agent[name].as_str().map(str::to_owned).ok_or(format!("it has no `{name}`: {agent}"));
     let (socket, thread) = (text("socket")?, text("session")?);
@@ -55,18 +65,18 @@ async fn of_turns(scene: &Spawning, turns: usize, report: &Report) -> Result<(),
     let (mut bare, mut same, mut driven, mut written) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for number in 0..turns {
         let began = Instant::now();
-        client.turn(&own, &format!("turn {number}")).await?;
+        client.turn(&own, &format!("{word} {number}")).await?;
         client.completed(&own).await?;
         bare.push(began.elapsed());
 
         let began = Instant::now();
-        client.turn(&thread, &format!("turn {number}")).await?;
+        client.turn(&thread, &format!("{word} {number}")).await?;
         client.completed(&thread).await?;
         same.push(began.elapsed());
         idle(scene, "first");
 
         let began = Instant::now();
-        let sent = scene.ok(&["send", "first", &format!("turn {number}"), "--from", "alice"]);
+        let sent = scene.ok(&["send", "first", &format!("{word} {number}"), "--from", "alice"]);
         let sending = began.elapsed();
         client.completed(&thread).await?;
         driven.push(began.elapsed().saturating_sub(sending));
