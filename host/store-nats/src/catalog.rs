@@ -288,12 +288,7 @@ impl Rows {
 }
 
 /// The lowest growing term, cut, of messages from a sequence on.
-pub(crate) fn lowest_from(
-    rule: &dyn IndexRule,
-    log: &Key,
-    messages: &[StreamMessage],
-    first: u64,
-) -> Option<String> {
+pub(crate) fn lowest_from(rule: &dyn IndexRule, log: &Key, messages: &[StreamMessage], first: u64) -> Option<String> {
     Row::of(rule, log, messages).lowest_from(first)
 }
 

@@ -529,7 +529,10 @@ async fn the_lowest_term_is_of_what_is_left() {
         world.store.index(&world.log).await.expect("indexed");
     }
     append(&world.store, &world.log, &[Line { id: "0000000005-late".to_owned(), ..lines(1).remove(0) }]).await;
-    assert_eq!(world.store.lowest_term(&world.log, Position::START).await.expect("read").as_deref(), Some("0000000005"));
+    assert_eq!(
+        world.store.lowest_term(&world.log, Position::START).await.expect("read").as_deref(),
+        Some("0000000005")
+    );
     let late = everything(&world.plain, &world.log).await.pop().expect("it is there").at;
     let of_late = world.store.lowest_term(&world.log, late).await.expect("read");
     assert_eq!(of_late.as_deref(), Some("0000000005"));

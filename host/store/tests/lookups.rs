@@ -166,7 +166,12 @@ async fn check(store: &FilesStore) -> TestCaseResult {
     for from in all.iter().step_by(7).map(|entry| entry.at) {
         let lowest = store.lowest_term(&log(), from).await.expect("read");
         let of_rest = all.iter().zip(&lines).filter(|(entry, _)| entry.at >= from).map(|(_, line)| &line.id[..16]);
-        prop_assert!(lowest.as_deref() <= of_rest.min() && lowest.as_deref() >= expected, "{:?} from {:?}", lowest, from);
+        prop_assert!(
+            lowest.as_deref() <= of_rest.min() && lowest.as_deref() >= expected,
+            "{:?} from {:?}",
+            lowest,
+            from
+        );
     }
     for limit in [1, 100, 1 << 20] {
         let (mut back, mut before) = (Vec::new(), store.end(&log()).await.expect("end"));

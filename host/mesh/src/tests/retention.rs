@@ -12,9 +12,9 @@ use super::{World, draft, name};
 use crate::names::{AgentName, MessageId};
 use crate::ports::data_files::{Amount, DataFiles, OldSegments};
 use crate::ports::machine::Machine;
+use crate::sessions::Principal;
 use crate::storage::keys;
 use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
-use crate::sessions::Principal;
 use crate::{Cleanup, DryRun, Fetch, Limits, Mesh, Parts, RecordKind, Scope};
 
 const DAY: u64 = 24 * 3_600_000;

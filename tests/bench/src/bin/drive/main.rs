@@ -48,7 +48,7 @@ fn measure() -> Result<(), Failure> {
     let report = Report::to_standard_output();
     report.section(&format!("a driven agent of Codex, p50 of {turns} turns, with a model that answers at once"));
     runtime.block_on(of_turns(&scene, turns, "turn", &report))?;
-    report.section("the same with a model that takes half a second, as the quickest take more");
+    report.section("the same with a model that takes half a second to answer");
     runtime.block_on(of_turns(&scene, turns, SLOWLY, &report))?;
     of_agents(&scene, &report)?;
     report.section("the tools `codex` and `codex-reply`");
