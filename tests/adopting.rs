@@ -169,6 +169,9 @@ fn what_waited_at_a_lost_machine_as_an_agent_that_went_on_comes_back_to_its_send
     assert!(registered.stdout.contains("registered carol-2"), "{registered:?}");
     assert!(registered.stderr.contains("`relay-mesh adopt carol` brings it here"), "{registered:?}");
     let alone = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    // It hands over mail and a voice, so an agent's shell may not.
+    let refused = alone.relay(&["adopt", "alice"]).env("RELAY_RUN", "01JD8Z3K5V0000000000000000").run();
+    assert!(refused.code == Some(4) && refused.stderr.contains("an agent cannot adopt an agent"), "{refused:?}");
     let refused = alone.run(&["adopt", "alice"]);
     assert!(refused.stderr.contains("no agent named `alice` has joined"), "{refused:?}");
     alone.relay_ok(&["register", "alice"]);

@@ -168,6 +168,43 @@ fn mail_that_waits_stays_and_settled_mail_goes() {
     assert!(!stage.data.join("agents/shell/sent.jsonl").exists());
 }
 
+/// A record that cannot be read hides itself and nothing else.
+#[test]
+fn a_damaged_record_does_not_stop_the_cleanup() {
+    for folder in ["invitations/claude-code", "listeners/claude-code", "sessions/claude-code", "agents/eve"] {
+        let stage = stage();
+        stage.relay_ok(&["register", "bob"]);
+        let folder = stage.data.join(folder);
+        fs::create_dir_all(&folder).expect("writable");
+        let name = if folder.ends_with("eve") { "meta.json" } else { "torn.json" };
+        fs::write(folder.join(name), "{\"revision\":1,\"val").expect("written");
+        session(&stage, "old", 8, &json!({}));
+        let done = json_of(&stage.relay_ok(&["gc", "--json"]));
+        assert_eq!(count(&done, "sessions"), 1, "{}: {done}", folder.display());
+        assert!(folder.join(name).exists(), "{}", folder.display());
+    }
+}
+
+/// Of an agent that was dismissed: without its record nobody can tell what is in its worktree.
+#[test]
+fn a_worktree_of_a_driven_agent_is_named_and_stays() {
+    let stage = stage();
+    stage.relay_ok(&["register", "bob"]);
+    let [holds, empty] = ["01JD8Z3K5V0000000000000000", "01JD8Z3K5V0000000000000001"].map(|id| {
+        let folder = stage.data.join("spawned").join(id);
+        fs::create_dir_all(folder.join("files")).expect("writable");
+        folder
+    });
+    fs::create_dir(holds.join("worktree")).expect("writable");
+    fs::write(holds.join("worktree/new.rs"), "fn work() {}\n").expect("written");
+    let done = json_of(&stage.relay_ok(&["gc", "--json"]));
+    assert_eq!(count(&done, "folders of driven agents"), 1, "{done}");
+    assert!(!empty.exists() && holds.join("worktree/new.rs").exists());
+    let worktree = holds.join("worktree").display().to_string();
+    assert_eq!(done["kept"], json!([worktree]), "{done}");
+    assert!(stage.relay_ok(&["gc"]).contains("worktree holds work and stays"));
+}
+
 #[test]
 fn a_cleanup_that_is_killed_loses_nothing_and_the_next_one_goes_on() {
     for call in ["?unlink", "unlinkat", "write", "pwrite64", "?rename"] {

@@ -423,8 +423,12 @@ fn a_run_may_start_no_run_and_allow_nothing() {
     assert_eq!(below(&["runs", "allow", "bob", "claude"]).code, Some(4));
     // Without the mark: a session that is the run's own agent.
     let session = [("CLAUDECODE", "1"), ("CLAUDE_CODE_SESSION_ID", "5e551011-0000-4000-8000-000000000001")];
-    let own = stage.relay(&["run", "claude", "hello"]).envs(session).run();
-    assert!(own.code == Some(4) && own.stderr.contains("to a depth of 1"), "{own:?}");
+    // It is known as that once its first event was read.
+    let refused = wait_for("its session is that of the run's agent", || {
+        let own = stage.relay(&["run", "claude", "hello"]).envs(session).run();
+        own.stderr.contains("to a depth of 1").then_some(own)
+    });
+    assert_eq!(refused.code, Some(4), "{refused:?}");
     // The author of what it asks to have reviewed is the run's harness, and no other is here.
     for name in ["codex", "gemini", "opencode"] {
         stage.program(name, "#!/bin/sh\nexit 1\n");
@@ -436,6 +440,8 @@ fn a_run_may_start_no_run_and_allow_nothing() {
     assert!(driven.code == Some(4) && driven.stderr.contains("belongs to an agent"), "{driven:?}");
     stage.relay_ok(&["runs", "stop", &id]);
     assert_eq!(below(&["runs", "allow", "bob", "claude"]).code, Some(4), "also below a run that is over");
+    let after = below(&["run", "claude", "hello"]);
+    assert!(after.code == Some(4) && after.stderr.contains("run"), "{after:?}");
     let log = stage.relay_ok(&["log", "--json", "--type", "run-started", "--type", "run-ended"]);
     let told: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let told: Vec<_> =

@@ -161,7 +161,7 @@ pub(crate) async fn clean_up(
     invitation::clean_up_invitations(core, dry_run, tally).await?;
     listeners::clean_up_listeners(core, dry_run, tally).await?;
     asks::retention::clean_up_asks(core, dry_run, tally).await?;
-    driven::retention::clean_up_driven(core, dry_run, tally).await?;
+    driven::retention::clean_up_driven(core, (dry_run, files), tally).await?;
     tool_threads::retention::clean_up_threads(core, dry_run, tally).await?;
     event_hooks::retention::clean_up_invocations(core, dry_run, tally).await?;
     match scope {

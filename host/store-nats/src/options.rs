@@ -75,7 +75,7 @@ impl Default for NatsOptions {
             prefix: "RELAY".to_owned(),
             machine: "local".to_owned(),
             replicas: 1,
-            kept_for: Duration::from_secs(7 * 24 * 3_600),
+            kept_for: Duration::from_secs(32 * 24 * 3_600),
             timeout: Duration::from_secs(5),
             timekeeper: None,
         }

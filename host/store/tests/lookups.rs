@@ -190,6 +190,29 @@ async fn check(store: &FilesStore) -> TestCaseResult {
     Ok(())
 }
 
+/// A process was killed after it had noted that a segment is gone, and before it deleted the file.
+#[tokio::test]
+async fn a_deletion_that_was_interrupted_is_finished() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = open(folder.path(), 1);
+    for at in 0..40 {
+        let line = Line { id: format!("id-{at:04}-0123456789abcdef"), at, key: None, filling: "x".repeat(40) };
+        append(&store, &line).await;
+    }
+    let files = folder.path().join("agents/bob");
+    let oldest = files.join("inbox.jsonl.1");
+    let text = fs::read(&oldest).expect("it was sealed");
+    let all = everything(&store).await;
+    assert!(store.retire(&log(), all[20].at).await.expect("retired") > 0);
+    let left = everything(&store).await;
+    assert!(!oldest.exists() && left.len() < all.len());
+    fs::write(&oldest, text).expect("written");
+    let store = open(folder.path(), 1);
+    assert_eq!(store.retire(&log(), Position::START).await.expect("retired"), 0);
+    assert!(!oldest.exists());
+    assert_eq!(everything(&store).await, left);
+}
+
 async fn happens(deeds: Vec<Deed>) -> TestCaseResult {
     let folder = tempfile::tempdir().expect("a folder");
     let mut store = open(folder.path(), 1);

@@ -210,8 +210,8 @@ fn how_to_adopt(adoptable: &Adoptable) -> String {
                 more => format!("{more} messages wait for it"),
             };
             format!(
-                "{agent} is {presence} and {mail}; after `relay-mesh adopt {agent}` the next one to register as {agent} gets \
-                 its name and its mail"
+                "{agent} is {presence} and {mail}; once your user has run `relay-mesh adopt {agent}`, the next one to \
+                 register as {agent} gets its name and its mail"
             )
         }
     }

@@ -77,6 +77,22 @@ async fn remove(core: &Core, name: &AgentName, revision: Revision) -> Result<boo
         Err(SwapError::Changed { .. }) => return Ok(false),
         Err(SwapError::Store(error)) => return Err(error),
     }
+    forget_what_was(core, name).await?;
+    Ok(true)
+}
+
+/// Removes what belonged to an agent that has no record any more, if a process that removed the record was killed before
+/// it came to that. Else the next agent of the name would be in its channels.
+pub(crate) async fn forget_the_rest(core: &Core, name: &AgentName) -> Result<(), StoreError> {
+    match core.shared.get(&keys::meta(name)).await {
+        Ok(None) => forget_what_was(core, name).await,
+        Ok(Some(_)) | Err(StoreError::Damaged { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes what belongs to an agent beside its record.
+async fn forget_what_was(core: &Core, name: &AgentName) -> Result<(), StoreError> {
     let rest = [
         (&core.shared, keys::heartbeat(name)),
         (&core.shared, keys::channels_of(name)),
@@ -88,7 +104,7 @@ async fn remove(core: &Core, name: &AgentName, revision: Revision) -> Result<boo
             records::update(store.as_ref(), &key, Durability::Process, gone).await?;
         }
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Why an agent is not forgotten.

@@ -269,7 +269,7 @@ pub(crate) async fn forget_invitation(core: &Core, session: &SessionRef, id: Mes
 pub(crate) async fn clean_up_invitations(core: &Core, dry_run: DryRun, tally: &mut Tally) -> Result<(), StoreError> {
     let now = core.machine.now();
     for key in core.local.list(&keys::invitations()).await? {
-        if let Some((revision, kept)) = records::load::<Invitation>(core.local.as_ref(), &key).await?
+        if let Some((revision, kept)) = retention::sound::<Invitation>(core, &key).await?
             && now >= kept.until
         {
             retention::remove_one(core, RecordKind::Invitations, (&key, revision), dry_run, tally).await?;

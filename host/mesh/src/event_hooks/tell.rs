@@ -31,6 +31,19 @@ impl Mesh {
         self.send_as_caused(&Principal::of_user(), AgentName::shell(), &[to.to_owned()], draft, Some(cause)).await
     }
 
+    /// Sends what a review came to, from the user's own command line. If an agent asked for it, the message goes on with the
+    /// chain that the agent works on: else an agent could have itself woken for ever.
+    pub async fn send_for_review(
+        &self,
+        review: &str,
+        asked_by: Option<&AgentName>,
+        to: &[String],
+        draft: Draft,
+    ) -> Result<Sent, SendError> {
+        let cause = asked_by.map(|agent| HookCause { hook: format!("review {review}"), agent: Some(agent.clone()) });
+        self.send_as_caused(&Principal::of_user(), AgentName::shell(), to, draft, cause).await
+    }
+
     /// Shows a notice on the user's desktop, if there is one.
     pub async fn show_notice(&self, title: &str, body: &str) {
         self.core.desktop.notice(title, body).await;

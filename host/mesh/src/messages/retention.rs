@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use store::{Durability, Key, Position, Seek, Store, StoreError};
 
+use crate::agents;
 use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::messages::address;
@@ -89,8 +90,11 @@ async fn retire_of(
     let is_old = |entry: &[u8]| is_before(entry, keep_from);
     let sent = old::old_part(core.shared.as_ref(), &log, keep_from, None, is_old).await?;
     old::retire(core.shared.as_ref(), (RecordKind::Sent, &log), sent, (dry_run, files), tally).await?;
-    if dry_run == DryRun::No && !core.topology.has_other_machines() {
-        forget_without_record(core, name).await?;
+    if dry_run == DryRun::No {
+        agents::retention::forget_the_rest(core, name).await?;
+        if !core.topology.has_other_machines() {
+            forget_without_record(core, name).await?;
+        }
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! What a cleanup does with the files of the data folder beyond the store: it measures segments, sees whose logs exist,
 //! and deletes the files of a session that is over together with their locks.
 
+use std::path::Path;
+
 use store::{Key, Position};
 
 use crate::cleanup::DryRun;
@@ -44,6 +46,9 @@ pub trait DataFiles: Send + Sync {
 
     /// The agents that have a folder here, also those without a record.
     fn agents(&self) -> Vec<AgentName>;
+
+    /// Whether a worktree is there that this program made.
+    fn has_worktree(&self, folder: &Path) -> bool;
 }
 
 /// For a caller that does not look at files: nothing is known of them.
@@ -61,5 +66,9 @@ impl DataFiles for NoDataFiles {
 
     fn agents(&self) -> Vec<AgentName> {
         Vec::new()
+    }
+
+    fn has_worktree(&self, _: &Path) -> bool {
+        false
     }
 }

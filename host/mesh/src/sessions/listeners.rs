@@ -88,9 +88,13 @@ pub(crate) async fn is_listened_to(core: &Core, session: &SessionRef) -> Result<
 /// Deletes the records of dead listeners whose sessions have ended.
 pub(crate) async fn clean_up_listeners(core: &Core, dry_run: DryRun, tally: &mut Tally) -> Result<(), StoreError> {
     for key in core.local.list(&keys::listeners()).await? {
-        let Some((revision, listener)) = records::load::<Listener>(core.local.as_ref(), &key).await? else { continue };
-        let lives =
-            record::session(core, &listener.session).await?.is_some_and(|view| view.activity != Activity::Ended);
+        let Some((revision, listener)) = retention::sound::<Listener>(core, &key).await? else { continue };
+        let lives = match record::session(core, &listener.session).await {
+            Ok(view) => view.is_some_and(|view| view.activity != Activity::Ended),
+            // Of one that cannot be read, nobody knows.
+            Err(StoreError::Damaged { .. }) => true,
+            Err(error) => return Err(error),
+        };
         if lives || listener.is_here(core) {
             continue;
         }

@@ -42,7 +42,11 @@ pub(crate) async fn clean_up_sessions(
         }
     }
     for (key, revision, session) in over {
-        if parents.contains(&session) || listeners::is_listened_to(core, &session).await? {
+        let is_listened_to = match listeners::is_listened_to(core, &session).await {
+            Err(StoreError::Damaged { .. }) => true,
+            known => known?,
+        };
+        if parents.contains(&session) || is_listened_to {
             continue;
         }
         let Some(value) = core.local.get(&key).await?.filter(|value| value.revision == revision) else { continue };
@@ -140,14 +144,14 @@ pub(crate) async fn clean_up_notes(core: &Core, dry_run: DryRun, tally: &mut Tal
     for key in core.local.list(&keys::speakers()).await? {
         let Some((revision, _)) = sound::<Instant>(core, &key).await? else { continue };
         let Ok(name) = key.leaf().parse::<AgentName>() else { continue };
-        if core.shared.get(&keys::meta(&name)).await?.is_none() {
+        if !has_record(core, &name).await? {
             remove_one(core, RecordKind::Speakers, (&key, revision), dry_run, tally).await?;
         }
     }
     for key in core.local.list(&keys::pauses()).await? {
         let Some((revision, _)) = sound::<serde_json::Value>(core, &key).await? else { continue };
         let Ok(name) = key.leaf().parse::<AgentName>() else { continue };
-        if core.shared.get(&keys::meta(&name)).await?.is_none() {
+        if !has_record(core, &name).await? {
             remove_one(core, RecordKind::Pauses, (&key, revision), dry_run, tally).await?;
         }
     }
@@ -171,7 +175,7 @@ pub(crate) async fn clean_up_notes(core: &Core, dry_run: DryRun, tally: &mut Tal
         let Ok(name) = key.leaf().parse::<AgentName>() else { continue };
         let is_known = match known.get(&name) {
             Some(is_known) => *is_known,
-            None => core.shared.get(&keys::meta(&name)).await?.is_some(),
+            None => has_record(core, &name).await?,
         };
         known.insert(name, is_known);
         if !is_known {
@@ -179,6 +183,15 @@ pub(crate) async fn clean_up_notes(core: &Core, dry_run: DryRun, tally: &mut Tal
         }
     }
     Ok(())
+}
+
+/// Whether an agent has a record, also one that is damaged.
+async fn has_record(core: &Core, name: &AgentName) -> Result<bool, StoreError> {
+    match core.shared.get(&keys::meta(name)).await {
+        Ok(found) => Ok(found.is_some()),
+        Err(StoreError::Damaged { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 /// The one field of a record that says how old it is.

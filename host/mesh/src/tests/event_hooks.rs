@@ -136,6 +136,30 @@ async fn hooks_cannot_make_agents_wake_each_other_for_ever() {
     assert_eq!(held, [false, false, false, false, true, true], "as messages that agents send themselves");
 }
 
+/// An agent that is told what a review came to asks for the next one, and so on.
+#[tokio::test]
+async fn reports_of_reviews_cannot_wake_the_agent_that_asks_for_them_for_ever() {
+    let limits = Limits { loops: LoopLimits { hops: 3, ..LoopLimits::default() }, ..Limits::default() };
+    let world = World::with(limits);
+    world.hook("s1", "start").await;
+    world.register(&session_call("s1", "s1"), "alice").await;
+    world.hook("s1", "prompt").await;
+    world.hook("s1", "stop").await;
+    let (alice, to) = (name("alice"), ["alice".to_owned()]);
+    let mut held = Vec::new();
+    for round in 0..6 {
+        let report = draft(&format!("review {round} has ended"));
+        let sent = world.mesh.send_for_review("R1", Some(&alice), &to, report).await.expect("sent");
+        held.push(sent.recipients[0].held.is_some());
+        world.hook("s1", "tool").await;
+        world.fetch("alice").await;
+        world.hook("s1", "stop").await;
+    }
+    assert!(!held[0] && held[5], "{held:?}");
+    let sent = world.mesh.send_for_review("R2", None, &to, draft("what the user asked for")).await.expect("sent");
+    assert!(sent.recipients[0].held.is_none(), "of the user's own review");
+}
+
 #[tokio::test]
 async fn a_hook_tells_a_channel_and_sets_off_no_hook_itself() {
     let world = World::new();

@@ -1,6 +1,6 @@
 //! Retention: what is over goes after its time, what may still be needed stays, and a dry run deletes nothing.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -274,6 +274,10 @@ impl DataFiles for OneAgent {
 
     fn agents(&self) -> Vec<AgentName> {
         vec![name("bob")]
+    }
+
+    fn has_worktree(&self, _: &Path) -> bool {
+        false
     }
 }
 

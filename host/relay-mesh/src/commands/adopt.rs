@@ -7,6 +7,7 @@ use crate::command::CommandSpec;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::runs::permission;
 use crate::shapes::agents::AdoptedShape;
 
 /// Let an agent of an ended session or a lost machine go on here
@@ -32,6 +33,8 @@ pub(crate) struct Args {
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         let open = context.open()?;
+        // Its mail and its voice go to whichever session registers as it next.
+        permission::only_the_user(context, &open, "adopt an agent").await?;
         let adopted = open.mesh.adopt(&self.agent).await?;
         context.printer.show(&AdoptedShape::of(&adopted, open.machine.name()))?;
         let name = &adopted.agent;

@@ -28,7 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
     relay-mesh gc --stale 30d\n\n\
     It deletes reservations that have lapsed; commands that ended or expired an hour ago; agents that were silent \
     for a week; sessions that ended a week ago, with their wake files; settled mail, its receipts and events that are a \
-    week old; lists of what was sent that are a month old; runs that ended a week ago, unless their worktree holds work; driven agents that ended a week ago, with their folders; \
+    week old; lists of what was sent that are a month old; runs, reviews and pipelines that ended a week ago, and driven \
+    agents with their folders, unless a worktree of theirs holds work; \
     questions a day after their end; threads of tools that were not used for three months; and what is left of adapters \
     and processes that are gone. \
     `retention.keep` and `retention.expire-after` of `relay-mesh config` are these times.\n\n\

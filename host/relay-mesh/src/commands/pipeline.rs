@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mesh::ports::machine::{Instant, Machine as _};
+use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::Reach;
 use mesh::reviews::{PipelineRecord, Severity, StepKind};
 use mesh::runs::Workplace;
@@ -141,8 +141,6 @@ async fn start(wanted: ReviewArgs, context: &Context) -> Result<Exit, CommandErr
     let mut review = reviewers(context, &open, &evidence, typed).await?;
     let verify = wanted.verify.and_then(|_| review.pop());
     let pipelines = Pipelines::of(&context.settings.dir.value);
-    let before = Instant(open.machine.now().0.saturating_sub(context.settings.keep.value));
-    pipelines.delete_old(&git, before, open.machine.as_ref()).await;
     let id = open.mesh.new_run_id();
     let top = git.top(&asked).await?;
     let commit = git.head(&top).await?;

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use mesh::DryRun;
 use mesh::driven::DrivenId;
 use mesh::ports::data_files::Amount;
-use mesh::ports::machine::Machine as _;
+use mesh::ports::machine::{Instant, Machine as _};
+use processes::git::Git;
 use store::StoreError;
 
 use super::program::ProgramFiles;
 use crate::compose::Open;
-use crate::runs::retention::size;
+use crate::runs::changes::remove_if_clean;
+use crate::runs::retention::{holds_work, size};
 
 /// The folder of the data folder that has them.
 const FOLDER: &str = "spawned";
@@ -91,17 +93,54 @@ impl DrivenFolder {
     }
 }
 
-/// Deletes the folders of agents that have no record any more, or only counts them.
-pub(crate) async fn clean_up(data: &Path, open: &Open, dry_run: DryRun) -> Result<Amount, StoreError> {
+/// Removes the worktrees of agents that ended before a time and that hold nothing. Returns those that hold work.
+pub(crate) async fn remove_worktrees(
+    open: &Open,
+    git: &Git,
+    before: Instant,
+    dry_run: DryRun,
+) -> Result<Vec<String>, StoreError> {
+    let mut kept = Vec::new();
+    for record in open.mesh.ended_driven_agents().await? {
+        if record.ended.as_ref().is_none_or(|end| end.at >= before) {
+            continue;
+        }
+        match holds_work(git, &record.workplace).await {
+            Some(folder) => kept.push(folder),
+            None if dry_run == DryRun::No => drop(remove_if_clean(git, &record.workplace).await),
+            None => {}
+        }
+    }
+    Ok(kept)
+}
+
+/// Deletes the folders of agents that have no record any more, or only counts them. Without a record it is not known what
+/// a worktree holds beyond its commit: it stays, and is named in `kept`.
+pub(crate) async fn clean_up(
+    data: &Path,
+    open: &Open,
+    dry_run: DryRun,
+    kept: &mut Vec<String>,
+) -> Result<Amount, StoreError> {
     let mut deleted = Amount::default();
     let now = open.machine.now();
     for entry in std::fs::read_dir(data.join(FOLDER)).into_iter().flatten().flatten() {
         let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<DrivenId>().ok()) else { continue };
         // The folder of an agent that is just being started comes before its record.
-        if now.since(id.made()) < BEGINS || open.mesh.driven(id).await?.is_some() {
+        if now.since(id.made()) < BEGINS {
             continue;
         }
+        match open.mesh.driven(id).await {
+            Ok(None) => {}
+            // A damaged one is for `doctor --store --fix`.
+            Ok(Some(_)) | Err(StoreError::Damaged { .. }) => continue,
+            Err(error) => return Err(error),
+        }
         let folder = DrivenFolder::of(data, id);
+        if folder.worktree().exists() {
+            kept.push(folder.worktree().display().to_string());
+            continue;
+        }
         let bytes = size(&folder.root);
         match dry_run {
             DryRun::Yes => deleted.add(bytes),

@@ -1,5 +1,6 @@
 //! Agents that agents want: who asks, by evidence; what the user allows; and what waits for the user's answer.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 
 use mesh::allowances::{Asker, Starts};
@@ -16,7 +17,7 @@ use crate::config::Allowed;
 use crate::context::Context;
 use crate::errors::{CommandError, Explain};
 use crate::exit::Exit;
-use crate::runs::{self, Runs, permission};
+use crate::runs::{Runs, permission};
 
 /// What comes of asking for an agent.
 #[derive(Debug)]
@@ -30,11 +31,7 @@ pub(crate) enum PermissionOutcome {
 /// Who asks on this command line. Nothing that was typed counts.
 pub(crate) async fn on_command_line(context: &Context, open: &Open) -> Result<SpawnAsker, CommandError> {
     let runs = Runs::of(&context.settings.dir.value);
-    let mut evidence = permission::evidence(context, open, &runs).await?;
-    if evidence.is_user() && context.environment.get(runs::MARK).is_some() {
-        // The mark of a run that is over is still no user's terminal.
-        evidence.asker = Asker::Session { harness: "a run that is over".to_owned(), agent: None };
-    }
+    let evidence = permission::evidence(context, open, &runs).await?;
     of(open, evidence, context.environment.get(MARK)).await
 }
 
@@ -161,8 +158,11 @@ pub(crate) async fn may_dismiss(open: &Open, asker: &SpawnAsker, name: &str) -> 
 
 /// The agents that live, and those that began within a day.
 async fn records(open: &Open) -> Result<Vec<DrivenRecord>, CommandError> {
-    let mut records = open.mesh.ended_driven_agents().await?;
-    records.extend(open.mesh.driven_agents().await?);
+    // One that ends in between is in both, and not in neither.
+    let mut records = open.mesh.driven_agents().await?;
+    records.extend(open.mesh.ended_driven_agents().await?);
+    let mut known = BTreeSet::new();
+    records.retain(|record| known.insert(record.id));
     Ok(records)
 }
 

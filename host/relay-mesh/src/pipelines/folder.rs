@@ -2,7 +2,10 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
+use mesh::DryRun;
+use mesh::ports::data_files::Amount;
 use mesh::ports::machine::{Instant, Machine};
 use mesh::reviews::PipelineRecord;
 use mesh::runs::{RunId, Workplace};
@@ -13,6 +16,7 @@ use store::Durability;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
+use crate::runs::retention::{holds_work, size};
 use crate::runs::{RunsError, alive, changes};
 
 /// All pipelines of a data folder.
@@ -79,17 +83,41 @@ impl Pipelines {
         removed
     }
 
-    /// Deletes the pipelines that ended before a time and whose worktree holds nothing that was not applied.
-    pub(crate) async fn delete_old(&self, git: &Git, before: Instant, machine: &dyn Machine) {
+    /// Deletes the pipelines that ended before a time, or were left then, and whose worktree holds nothing that was not
+    /// applied, or only counts them. Worktrees that hold work are added to `kept`.
+    pub(crate) async fn delete_old(
+        &self,
+        git: &Git,
+        before: Instant,
+        machine: &dyn Machine,
+        (dry_run, kept): (DryRun, &mut Vec<String>),
+    ) -> Amount {
+        let mut deleted = Amount::default();
         for folder in self.ids().into_iter().filter(|id| id.made() < before).map(|id| self.folder(id)) {
-            let Ok(record) = folder.record() else { continue };
-            if folder.is_worked_on(&record, machine) || !changes::remove_if_clean(git, &record.workplace).await {
-                continue;
+            match folder.record() {
+                Ok(record) => {
+                    if folder.is_worked_on(&record, machine) || folder.last_change(&record) >= Some(before) {
+                        continue;
+                    }
+                    if let Some(worktree) = holds_work(git, &record.workplace).await {
+                        kept.push(worktree);
+                        continue;
+                    }
+                    if dry_run == DryRun::No && !changes::remove_if_clean(git, &record.workplace).await {
+                        continue;
+                    }
+                }
+                // Of a process that was killed while it made or deleted one.
+                Err(_) if !folder.files.has_a_record() && !folder.worktree().exists() => {}
+                Err(_) => continue,
             }
-            if let Err(error) = fs::remove_dir_all(&folder.files.root) {
-                tracing::debug!(%error, pipeline = %folder.id(), "the files of a pipeline stay");
+            let bytes = size(&folder.files.root);
+            match if dry_run == DryRun::Yes { Ok(()) } else { fs::remove_dir_all(&folder.files.root) } {
+                Ok(()) => deleted.add(bytes),
+                Err(error) => tracing::debug!(%error, pipeline = %folder.id(), "the files of a pipeline stay"),
             }
         }
+        deleted
     }
 }
 
@@ -100,6 +128,16 @@ impl PipelineFolder {
 
     pub(crate) fn record(&self) -> Result<PipelineRecord, RunsError> {
         self.files.value(RECORD)
+    }
+
+    /// When it ended; of one that was left, when its record was last written.
+    fn last_change(&self, record: &PipelineRecord) -> Option<Instant> {
+        let written = || {
+            let modified = fs::metadata(self.files.root.join(RECORD)).ok()?.modified().ok()?;
+            let since = modified.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+            u64::try_from(since.as_millis()).ok().map(Instant)
+        };
+        record.ended.or_else(written)
     }
 
     /// Whether the process still lives that works on it.

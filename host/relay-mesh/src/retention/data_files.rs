@@ -73,6 +73,10 @@ impl DataFiles for DataFolder {
         let folders = fs::read_dir(self.root.join("agents")).into_iter().flatten().flatten();
         folders.filter_map(|folder| Key::decode(folder.file_name().to_str()?).parse().ok()).collect()
     }
+
+    fn has_worktree(&self, folder: &Path) -> bool {
+        folder.exists()
+    }
 }
 
 /// Deletes the files of a log that nobody uses, with the log's lock held. A process that still has one open notices that

@@ -21,6 +21,8 @@ use crate::compose::Open;
 use crate::config::Settings;
 use crate::driven;
 use crate::environment::Environment;
+use crate::pipelines::Pipelines;
+use crate::reviews::Reviews;
 use crate::runs::Runs;
 use crate::runs::retention::{DeletedRuns, delete_old};
 use crate::server::background;
@@ -36,8 +38,10 @@ pub(crate) struct CleanedUp {
     pub(crate) mesh: Cleanup,
     pub(crate) files: DeletedFiles,
     pub(crate) adapters: LeftByAdapters,
-    /// Runs that ended long ago.
+    /// Runs that ended long ago, and the worktrees of whatever kind that hold work.
     pub(crate) runs: DeletedRuns,
+    pub(crate) reviews: Amount,
+    pub(crate) pipelines: Amount,
     /// Folders of driven agents that have no record any more.
     pub(crate) driven: Amount,
 }
@@ -61,6 +65,10 @@ pub(crate) async fn clean_up(
     (scope, dry_run, stale): (Scope, DryRun, Option<u64>),
 ) -> Result<CleanedUp, StoreError> {
     let folder = DataFolder::new(&settings.dir.value, &settings.shared.value);
+    let before = mesh::ports::machine::Instant(open.machine.now().0.saturating_sub(settings.keep.value));
+    let git = Git::new(Environment::of_this_process().pairs());
+    // Before their records.
+    let mut kept = driven::folder::remove_worktrees(open, &git, before, dry_run).await?;
     let mesh = open.mesh.clean_up_in(scope, dry_run, stale, &folder).await?;
     if scope == Scope::Expired {
         return Ok(CleanedUp { mesh, ..CleanedUp::default() });
@@ -77,12 +85,15 @@ pub(crate) async fn clean_up(
     let longer = keep.max(Duration::from_millis(settings.expire_after.value));
     let adapters = open.adapters.clean_up(&folder.root, (longer, now), dry_run).await?;
     let runs = Runs::of(&folder.root);
-    let before = mesh::ports::machine::Instant(open.machine.now().0.saturating_sub(settings.keep.value));
-    let runs = match (!runs.ids().is_empty()).then(|| runs.alone()) {
-        Some(Ok(_alone)) => delete_old(&runs, &Git::new(Environment::of_this_process().pairs()), before, dry_run).await,
+    let mut runs = match (!runs.ids().is_empty()).then(|| runs.alone()) {
+        Some(Ok(_alone)) => delete_old(&runs, &git, before, dry_run).await,
         // Nothing was ever run here, and looking makes no folder; or it is one that cannot be used.
         None | Some(Err(_)) => DeletedRuns::default(),
     };
-    let driven = driven::folder::clean_up(&settings.dir.value, open, dry_run).await?;
-    Ok(CleanedUp { mesh, files, adapters, runs, driven })
+    let (reviews, pipelines) = (Reviews::of(&folder.root), Pipelines::of(&folder.root));
+    let reviews = reviews.delete_old(before, open.machine.as_ref(), dry_run);
+    let pipelines = pipelines.delete_old(&git, before, open.machine.as_ref(), (dry_run, &mut kept)).await;
+    let driven = driven::folder::clean_up(&settings.dir.value, open, dry_run, &mut kept).await?;
+    runs.kept.append(&mut kept);
+    Ok(CleanedUp { mesh, files, adapters, runs, reviews, pipelines, driven })
 }

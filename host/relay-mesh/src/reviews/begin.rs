@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use mesh::allowances::Asker;
-use mesh::ports::machine::{Instant, Machine as _};
+use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Login, Reach};
 use mesh::reviews::{ReviewRecord, Subject};
 
@@ -77,7 +77,6 @@ pub(crate) async fn begin(
         runs: Vec::new(),
         ended: None,
     };
-    delete_old(context, open);
     let folder = Reviews::of(&context.settings.dir.value).create(record.id)?;
     folder.keep(&record)?;
     Ok((folder, record))
@@ -143,18 +142,6 @@ async fn is_ready(open: &Open, name: &str) -> bool {
     let Ok(harness) = begin::harness(open, name).await else { return false };
     let Ok(runner) = runner_of(harness.as_ref()) else { return false };
     runner.ready().await.is_ok_and(|ready| ready.login != Login::LoggedOut)
-}
-
-/// Deletes the reviews that ended before the time for which everything settled is kept.
-fn delete_old(context: &Context, open: &Open) {
-    let before = Instant(open.machine.now().0.saturating_sub(context.settings.keep.value));
-    let reviews = Reviews::of(&context.settings.dir.value);
-    for folder in reviews.ids().into_iter().filter(|id| id.made() < before).map(|id| reviews.folder(id)) {
-        let is_over = folder.record().map_or(true, |record| !folder.is_worked_on(&record, open.machine.as_ref()));
-        if is_over && let Err(error) = folder.delete() {
-            tracing::debug!(%error, review = %folder.id(), "the files of a review stay");
-        }
-    }
 }
 
 #[cfg(test)]

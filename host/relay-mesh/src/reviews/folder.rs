@@ -4,13 +4,16 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mesh::ports::machine::Machine;
+use mesh::DryRun;
+use mesh::ports::data_files::Amount;
+use mesh::ports::machine::{Instant, Machine};
 use mesh::reviews::{Finding, ReviewRecord};
 use mesh::runs::RunId;
 use serde_json::Value;
 use store::Durability;
 
 use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
+use crate::runs::retention::size;
 use crate::runs::{RunsError, alive};
 
 /// The folder of reviews in the data folder.
@@ -65,6 +68,22 @@ impl Reviews {
     /// The ids of all reviews, the newest first.
     pub(crate) fn ids(&self) -> Vec<RunId> {
         newest_first(&self.root)
+    }
+
+    /// Deletes the reviews of before a time that nobody works on, or only counts them.
+    pub(crate) fn delete_old(&self, before: Instant, machine: &dyn Machine, dry_run: DryRun) -> Amount {
+        let mut deleted = Amount::default();
+        for folder in self.ids().into_iter().filter(|id| id.made() < before).map(|id| self.folder(id)) {
+            if folder.record().is_ok_and(|record| folder.is_worked_on(&record, machine)) {
+                continue;
+            }
+            let bytes = size(&folder.files.root);
+            match if dry_run == DryRun::Yes { Ok(()) } else { folder.delete() } {
+                Ok(()) => deleted.add(bytes),
+                Err(error) => tracing::debug!(%error, review = %folder.id(), "the files of a review stay"),
+            }
+        }
+        deleted
     }
 }
 

@@ -288,7 +288,8 @@ async fn report(open: &Open, review: &Review, standing: usize) -> Result<(), Com
         claims_to_be: None,
     };
     let sender = open.mesh.identify(&call).await?;
-    let sent = open.mesh.send(&sender, &record.report, draft).await?;
+    let id = record.id.to_string();
+    let sent = open.mesh.send_for_review(&id, record.by.as_ref(), &record.report, draft).await?;
     crate::wake::bring(open, &sender, sent.id, std::time::Duration::from_secs(5)).await?;
     Ok(())
 }

@@ -124,6 +124,7 @@ pub(crate) async fn begin_for(
         // Two that spend the last run of a budget at once are told apart here.
         let _alone = runs.alone()?;
         permitted(context, open, &runs, evidence, (&harness, request.reach))?;
+        may_go_on(&runs, evidence, request.start.as_ref())?;
         reserve_id(open, &runs, &request, (harness.about().harness.clone(), counts_cost), evidence)?
     };
     match set_up(context, open, harness.as_ref(), &folder, &mut record, &request).await {
@@ -216,6 +217,30 @@ pub(crate) fn permitted(
     Ok(permit(&evidence.asker, asked, evidence.parent.as_ref(), depth, &listed, &young, now)?)
 }
 
+/// Whether a caller may continue a session, or a copy of it. It knows all that was said there, so an agent may only
+/// continue those of its own runs.
+pub(super) fn may_go_on(runs: &Runs, evidence: &Evidence, start: Option<&Start>) -> Result<(), CommandError> {
+    let Some(Start::Resume(session) | Start::Fork(session)) = start else { return Ok(()) };
+    if matches!(evidence.asker, Asker::User) {
+        return Ok(());
+    }
+    let by = asked_by(evidence);
+    let is_own = |run: &RunRecord| {
+        let ended_with = run.ended.as_ref().and_then(|end| end.session.as_ref());
+        by.is_some() && run.by == by && ended_with == Some(session)
+    };
+    if runs.ids().into_iter().filter_map(|id| runs.load(id).ok()).any(|(_, run)| is_own(&run)) {
+        return Ok(());
+    }
+    Err(Failure {
+        what: format!("the session `{session}` is of no run that you have started"),
+        hint: Some("an agent may continue the sessions of its own runs; begin a new one".to_owned()),
+        exit: Exit::Refused,
+        source: None,
+    }
+    .into())
+}
+
 /// The first of the runs above a caller.
 fn root_of(runs: &Runs, evidence: &Evidence) -> Option<RunRecord> {
     let parent = evidence.parent.as_ref()?;
@@ -250,6 +275,14 @@ fn own_cost(request: &RunRequest, parent: Option<&RunRecord>) -> Result<Option<u
     }
 }
 
+/// The agent that asks: by its own name, or by that of the run that it is.
+fn asked_by(evidence: &Evidence) -> Option<AgentName> {
+    match (&evidence.asker, &evidence.parent) {
+        (Asker::Session { agent: Some(agent), .. }, _) => Some(agent.clone()),
+        (Asker::User | Asker::Session { agent: None, .. }, parent) => parent.as_ref()?.agent.clone(),
+    }
+}
+
 /// Makes the folder of a run with its first record, so that the next to ask counts it.
 fn reserve_id(
     open: &Open,
@@ -267,10 +300,7 @@ fn reserve_id(
     }
     let id = open.mesh.new_run_id();
     let folder = runs.create(id)?;
-    let by = match (&evidence.asker, parent) {
-        (Asker::Session { agent: Some(agent), .. }, _) => Some(agent.clone()),
-        (Asker::User | Asker::Session { agent: None, .. }, parent) => parent.and_then(|parent| parent.agent.clone()),
-    };
+    let by = asked_by(evidence);
     let record = RunRecord {
         id,
         harness,

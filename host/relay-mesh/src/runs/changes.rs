@@ -202,12 +202,15 @@ async fn difference(git: &Git, top: &Path, own: &Path, before: &Tree) -> Result<
 /// Removes a run's worktree if it holds nothing. What cannot be removed now stays for `runs gc`.
 pub(crate) async fn remove_if_clean(git: &Git, workplace: &Workplace) -> bool {
     let Workplace::Worktree { top, folder, branch, commit } = workplace else { return true };
+    if !folder.exists() && !top.exists() {
+        return true;
+    }
     match git.remove_worktree(top, folder, branch, commit).await {
         Ok(removed) => removed,
         Err(error) => {
+            // Without its repository nobody can tell what it holds.
             tracing::warn!(%error, %branch, "a worktree stays");
-            // A repository that is gone holds nothing any more.
-            !top.exists()
+            false
         }
     }
 }

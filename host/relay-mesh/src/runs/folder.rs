@@ -156,6 +156,20 @@ impl Runs {
         young.filter_map(|id| self.load(id).ok()).map(|(_, record)| record).collect()
     }
 
+    /// Folders of before a time without a record: of a process that was killed while it made or deleted one.
+    pub(crate) fn without_record(&self, before: Instant) -> Vec<RunFolder> {
+        let old = self.ids().into_iter().filter(|id| id.made() < before).map(|id| self.folder(id));
+        old.filter(|folder| matches!(folder.record(), Err(RunsError::Unknown(_)))).collect()
+    }
+
+    /// Deletes the marks of before a time whose run is gone.
+    pub(crate) fn delete_marks_alone(&self, before: Instant) {
+        let marks = newest_first(&self.root.join(LIVE)).into_iter().filter(|id| id.made() < before);
+        for folder in marks.map(|id| self.folder(id)).filter(|folder| !folder.root.exists()) {
+            let _gone = fs::remove_file(&folder.live);
+        }
+    }
+
     /// Locks out every other process that starts, applies or deletes runs, until it is dropped.
     pub(crate) fn alone(&self) -> Result<File, RunsError> {
         let failed = |source| RunsError::Folder { path: self.root.clone(), source };

@@ -63,6 +63,9 @@ pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Res
             None if context.environment.get(crate::driven::MARK).is_some() => {
                 Asker::Session { harness: "an agent that relay-mesh started".to_owned(), agent: None }
             }
+            None if parent.is_none() && is_marked(context) => {
+                Asker::Session { harness: "a run that is over".to_owned(), agent: None }
+            }
             None => Asker::User,
         },
     };

@@ -7,7 +7,7 @@ use std::path::Path;
 use mesh::DryRun;
 use mesh::ports::data_files::Amount;
 use mesh::ports::machine::Instant;
-use mesh::runs::{RunRecord, Workplace};
+use mesh::runs::Workplace;
 use processes::git::Git;
 
 use super::changes::remove_if_clean;
@@ -30,7 +30,7 @@ pub(crate) async fn delete_old(runs: &Runs, git: &Git, before: Instant, dry_run:
         if record.ended.as_ref().is_none_or(|end| end.at >= before) {
             continue;
         }
-        if let Some(kept) = holds_work(git, &record).await {
+        if let Some(kept) = holds_work(git, &record.workplace).await {
             deleted.kept.push(kept);
             continue;
         }
@@ -45,13 +45,27 @@ pub(crate) async fn delete_old(runs: &Runs, git: &Git, before: Instant, dry_run:
             Err(error) => tracing::debug!(%error, run = %record.id, "the files of a run stay"),
         }
     }
+    for folder in runs.without_record(before) {
+        if folder.worktree().exists() {
+            deleted.kept.push(folder.worktree().display().to_string());
+            continue;
+        }
+        let bytes = size(&folder.root);
+        if dry_run == DryRun::Yes || delete(&folder).is_ok() {
+            deleted.runs.add(bytes);
+        }
+    }
+    if dry_run == DryRun::No {
+        runs.delete_marks_alone(before);
+    }
     deleted
 }
 
-/// The worktree of a run, if something in it would be lost.
-async fn holds_work(git: &Git, record: &RunRecord) -> Option<String> {
-    let Workplace::Worktree { top, folder, .. } = &record.workplace else { return None };
-    if !folder.exists() || !top.exists() {
+/// A worktree, if something in it would be lost. What git cannot tell counts as work: its repository may be on a disk that
+/// is not there now, or outside of this container.
+pub(crate) async fn holds_work(git: &Git, workplace: &Workplace) -> Option<String> {
+    let Workplace::Worktree { folder, .. } = workplace else { return None };
+    if !folder.exists() {
         return None;
     }
     match git.status(folder).await {

@@ -27,6 +27,9 @@ pub(crate) struct CleanupShape {
     pub(crate) segment_names: Vec<String>,
     /// Everything else, by kind.
     pub(crate) deleted: Vec<DeletedShape>,
+    /// Worktrees of what ended long ago, which hold work and stay.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kept: Vec<String>,
 }
 
 /// How many segments are named in text; `--json` names all.
@@ -45,7 +48,7 @@ pub(crate) struct DeletedShape {
 
 impl CleanupShape {
     pub(crate) fn of(cleaned: &CleanedUp, dry_run: DryRun) -> CleanupShape {
-        let CleanedUp { mesh: cleanup, files, adapters, runs, driven } = cleaned;
+        let CleanedUp { mesh: cleanup, files, adapters, runs, reviews, pipelines, driven } = cleaned;
         let dry_run = match dry_run {
             DryRun::No => false,
             DryRun::Yes => true,
@@ -58,6 +61,8 @@ impl CleanupShape {
             ("files of compiled adapters", adapters.compiled),
             ("notes of adapters that are gone", adapters.notes),
             ("runs", runs.runs),
+            ("reviews", *reviews),
+            ("pipelines", *pipelines),
             ("folders of driven agents", *driven),
         ];
         let counted = cleanup.tally.amounts.iter().map(|(kind, amount)| (kind.as_str(), *amount)).chain(by_file);
@@ -76,6 +81,7 @@ impl CleanupShape {
                 .filter(|(_, amount)| amount.count > 0)
                 .map(|(kind, Amount { count, bytes })| DeletedShape { kind, count, bytes })
                 .collect(),
+            kept: runs.kept.clone(),
         }
     }
 }
@@ -106,6 +112,7 @@ impl Show for CleanupShape {
         if self.segment_names.len() > MOST_NAMED {
             lines.push(format!("and {} more: `--json` names them", self.segment_names.len() - MOST_NAMED));
         }
+        lines.extend(self.kept.iter().map(|kept| format!("{} holds work and stays", printable_line(kept))));
         if lines.is_empty() { "nothing is finished and old".to_owned() } else { lines.join("\n") }
     }
 }

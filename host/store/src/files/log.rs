@@ -144,6 +144,7 @@ impl Log {
         }
         let mut locked = self.lock_to_write().await?;
         let mut segments = locked.segments(&self.shared, &self.paths)?;
+        self.finish_retiring(segments.first)?;
         if let Some(length) = locked.repaired_length(segments, &self.shared, &self.paths)?
             && position(segments.latest, length) <= before
         {
@@ -176,6 +177,21 @@ impl Log {
             drop(fs::remove_file(self.paths.catalog()));
         }
         Ok(gone)
+    }
+
+    /// Deletes the segments before the first one: of a process that was killed between its record and the file.
+    fn finish_retiring(&self, first: u64) -> Result<(), StoreError> {
+        let left: Vec<u64> = fs::read_dir(&self.paths.folder)
+            .map_err(StoreError::io("could not list", &self.paths.folder))?
+            .filter_map(|file| self.paths.sealed_number(file.ok()?.file_name().to_str()?))
+            .filter(|number| *number < first)
+            .collect();
+        for number in left {
+            let sealed = self.paths.sealed(number);
+            self.shared.disk.unlink(&sealed).map_err(StoreError::io("could not remove", &sealed))?;
+            drop(fs::remove_file(self.paths.index(number)));
+        }
+        Ok(())
     }
 
     pub(super) async fn remove(&self) -> Result<(), StoreError> {

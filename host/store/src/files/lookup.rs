@@ -167,8 +167,11 @@ impl Log {
         let Some(rule) = self.shared.rule.as_deref() else { return Ok(None) };
         let mut lowest: Option<u128> = None;
         let segments = self.segments_now().await?;
-        let (first, _) = segment_and_offset(from);
-        for (place, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number() >= first) {
+        let is_before = |segment: &Segment| match segment {
+            Segment::Sealed { number } => *number < segment_and_offset(from).0,
+            Segment::Last { number, length, .. } => position(*number, *length) <= from,
+        };
+        for (place, segment) in segments.iter().enumerate().filter(|(_, segment)| !is_before(segment)) {
             let index = executor::may_block(|| match segment {
                 Segment::Sealed { .. } => Ok(self.index_of(&segments, place, rule)?.map(|(_, index)| index)),
                 Segment::Last { file, .. } => SegmentIndex::build(&self.key, file, rule, Highest::default()).map(Some),

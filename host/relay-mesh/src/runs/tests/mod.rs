@@ -288,6 +288,65 @@ async fn a_worktree_that_holds_nothing_goes_with_its_run() {
     assert_eq!((deleted.runs.count, deleted.kept.len(), stage.runs().ids().len()), (1, 0, 0));
 }
 
+/// Its disk is not mounted, or the container that cleans up does not see it.
+#[tokio::test]
+async fn work_stays_while_its_repository_is_out_of_sight() {
+    let stage = Stage::new(EDITS).with_repository();
+    let report = stage.ran(RunRequest { reach: Reach::Edit, ..stage.request() }).await;
+    let (runs, git) = (stage.runs(), changes::git(&stage.context));
+    let later = mesh::ports::machine::Instant(u64::MAX);
+    let away = stage.project().with_extension("away");
+    std::fs::rename(stage.project(), &away).expect("moved");
+    let deleted = retention::delete_old(&runs, &git, later, mesh::DryRun::No).await;
+    assert_eq!((deleted.runs.count, deleted.kept.len()), (0, 1));
+    assert!(report.record.task.folder.join("new").exists(), "the worktree holds it");
+    // Neither the work nor its repository is there any more.
+    std::fs::remove_dir_all(&report.record.task.folder).expect("deleted");
+    let deleted = retention::delete_old(&runs, &git, later, mesh::DryRun::No).await;
+    assert_eq!((deleted.runs.count, deleted.kept.len(), runs.ids().len()), (1, 0, 0));
+}
+
+/// A process was killed while it made or deleted a run.
+#[tokio::test]
+async fn what_is_left_of_a_run_without_a_record_goes() {
+    let stage = Stage::new(ANSWERS);
+    let runs = stage.runs();
+    let [folder, other] = [(); 2].map(|()| runs.create(stage.open.mesh.new_run_id()).expect("made"));
+    std::fs::create_dir(other.worktree()).expect("made");
+    let mark = runs.folder(stage.open.mesh.new_run_id());
+    let marks = stage.context.settings.dir.value.join("runs/live");
+    std::fs::write(marks.join(mark.id.to_string()), "").expect("written");
+    let git = changes::git(&stage.context);
+    let young = retention::delete_old(&runs, &git, mesh::ports::machine::Instant(0), mesh::DryRun::No).await;
+    assert_eq!((young.runs.count, young.kept.len(), runs.ids().len()), (0, 0, 2), "one may be beginning now");
+    let later = mesh::ports::machine::Instant(u64::MAX);
+    let deleted = retention::delete_old(&runs, &git, later, mesh::DryRun::No).await;
+    assert_eq!((deleted.runs.count, deleted.kept), (1, vec![other.worktree().display().to_string()]));
+    assert!(!folder.root.exists() && other.root.exists());
+    let left: Vec<_> = std::fs::read_dir(marks).expect("there").flatten().map(|mark| mark.file_name()).collect();
+    assert_eq!(left, [std::ffi::OsString::from(other.id.to_string())]);
+}
+
+#[tokio::test]
+async fn an_agent_goes_on_with_no_session_but_those_of_its_own_runs() {
+    let stage = Stage::new(ANSWERS);
+    let agent = |name: &str| permission::Evidence {
+        asker: Asker::Session { harness: "toad".to_owned(), agent: name.parse().ok() },
+        parent: None,
+    };
+    let record = stage.ran(stage.request()).await.record;
+    let session = record.ended.as_ref().and_then(|end| end.session.clone()).expect("a session");
+    let folder = stage.runs().folder(record.id);
+    folder.keep(&mesh::runs::RunRecord { by: "alice".parse().ok(), ..record }).expect("kept");
+    for start in [Start::Resume(session.clone()), Start::Fork(session)] {
+        assert!(begin::may_go_on(&stage.runs(), &agent("alice"), Some(&start)).is_ok());
+        let refused = begin::may_go_on(&stage.runs(), &agent("bob"), Some(&start)).expect_err("it is another's");
+        assert_eq!(refused.exit(), Exit::Refused, "{refused}");
+        let user = permission::Evidence { asker: Asker::User, parent: None };
+        assert!(begin::may_go_on(&stage.runs(), &user, Some(&start)).is_ok());
+    }
+}
+
 #[tokio::test]
 async fn what_cannot_be_kept_is_refused_and_nothing_is_left() {
     let check = async |stage: &Stage, request: RunRequest, exit: Exit, expected: &str| {
