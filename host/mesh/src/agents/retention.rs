@@ -1,8 +1,9 @@
 //! Deletes the records of agents that were silent for a long time.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use store::{Durability, Revision, StoreError, SwapError};
+use store::{Durability, Key, Revision, Store, StoreError, SwapError};
 
 use crate::agents::presence::is_here;
 use crate::agents::{Agent, list, presence};
@@ -77,32 +78,36 @@ async fn remove(core: &Core, name: &AgentName, revision: Revision) -> Result<boo
         Err(SwapError::Changed { .. }) => return Ok(false),
         Err(SwapError::Store(error)) => return Err(error),
     }
-    forget_what_was(core, name).await?;
+    for (store, key) in beside_the_record(core, name) {
+        let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
+        if store.get(&key).await?.is_some() {
+            records::update(store.as_ref(), &key, Durability::Process, gone).await?;
+        }
+    }
     Ok(true)
+}
+
+/// What belongs to an agent beside its record.
+fn beside_the_record<'a>(core: &'a Core, name: &AgentName) -> [(&'a Arc<dyn Store>, Key); 3] {
+    [(&core.shared, keys::heartbeat(name)), (&core.shared, keys::channels_of(name)), (&core.local, keys::work(name))]
 }
 
 /// Removes what belonged to an agent that has no record any more, if a process that removed the record was killed before
 /// it came to that. Else the next agent of the name would be in its channels.
 pub(crate) async fn forget_the_rest(core: &Core, name: &AgentName) -> Result<(), StoreError> {
-    match core.shared.get(&keys::meta(name)).await {
-        Ok(None) => forget_what_was(core, name).await,
-        Ok(Some(_)) | Err(StoreError::Damaged { .. }) => Ok(()),
-        Err(error) => Err(error),
+    // The user's shell never has a record.
+    if name.is_shell() {
+        return Ok(());
     }
-}
-
-/// Removes what belongs to an agent beside its record.
-async fn forget_what_was(core: &Core, name: &AgentName) -> Result<(), StoreError> {
-    let rest = [
-        (&core.shared, keys::heartbeat(name)),
-        (&core.shared, keys::channels_of(name)),
-        (&core.local, keys::work(name)),
-    ];
-    for (store, key) in rest {
-        let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
-        if store.get(&key).await?.is_some() {
-            records::update(store.as_ref(), &key, Durability::Process, gone).await?;
+    for (store, key) in beside_the_record(core, name) {
+        let Some(value) = store.get(&key).await? else { continue };
+        // Looked at after the value: what an agent of the name that registers meanwhile writes is another one.
+        match core.shared.get(&keys::meta(name)).await {
+            Ok(None) => {}
+            Ok(Some(_)) | Err(StoreError::Damaged { .. }) => return Ok(()),
+            Err(error) => return Err(error),
         }
+        records::remove_if(store.as_ref(), &key, value.revision, Durability::Process).await?;
     }
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! Channels: who is in them, and that a message to one reaches every member.
 
+use store::{Durability, Store as _};
+
 use super::{World, draft, name};
-use crate::SendError;
 use crate::messages::channel::{ChannelError, ChannelName, MOST_CHANNELS};
+use crate::storage::keys;
 use crate::testing::shell_call;
+use crate::{DryRun, Scope, SendError};
 
 fn channel(text: &str) -> ChannelName {
     text.parse().expect("a channel")
@@ -39,6 +42,27 @@ async fn a_message_to_a_channel_goes_to_every_member_but_its_sender() {
     assert!(world.mesh.leave_channel(&name("bob"), &channel("#audit")).await.expect("left"));
     assert!(!world.mesh.leave_channel(&name("bob"), &channel("#audit")).await.expect("left"));
     assert_eq!(listed(&world).await, "#audit alice carol, #build dave");
+}
+
+/// A process was killed while it removed bob, and had come as far as his record.
+#[tokio::test]
+async fn the_next_agent_of_a_name_is_in_no_channel_of_the_one_before() {
+    let world = World::new();
+    let alice = world.joined("alice").await;
+    world.joined("bob").await;
+    for agent in ["alice", "bob"] {
+        world.mesh.join_channel(&name(agent), &channel("#audit")).await.expect("joined");
+    }
+    world.send(&alice, "bob", draft("hello")).await.expect("sent");
+    world.fetch("bob").await;
+    let record = world.store.get(&keys::meta(&name("bob"))).await.expect("read").expect("a record");
+    let gone = world.store.swap(&keys::meta(&name("bob")), Some(record.revision), None, Durability::Process).await;
+    assert_eq!(gone.expect("removed"), None);
+    world.mesh.clean_up(Scope::Everything, DryRun::No, None).await.expect("cleaned up");
+    let left = async |agent: &str| world.store.get(&keys::channels_of(&name(agent))).await.expect("read").is_some();
+    assert_eq!((left("bob").await, left("alice").await), (false, true));
+    world.joined("bob").await;
+    assert_eq!(listed(&world).await, "#audit alice");
 }
 
 #[tokio::test]

@@ -19,6 +19,9 @@ use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
 use crate::runs::retention::{holds_work, size};
 use crate::runs::{RunsError, alive, changes};
 
+/// How long a pipeline may be without a record while it begins, in milliseconds.
+const BEGINS: u64 = 3_600_000;
+
 /// All pipelines of a data folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipelines {
@@ -108,7 +111,10 @@ impl Pipelines {
                     }
                 }
                 // Of a process that was killed while it made or deleted one.
-                Err(_) if !folder.files.has_a_record() && !folder.worktree().exists() => {}
+                Err(_)
+                    if !folder.files.has_a_record()
+                        && !folder.worktree().exists()
+                        && machine.now().since(folder.id().made()) >= BEGINS => {}
                 Err(_) => continue,
             }
             let bytes = size(&folder.files.root);
