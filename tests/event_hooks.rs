@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -307,6 +308,27 @@ fn machines_share_channels_and_each_carries_out_its_own_hooks() {
     wait_for_log(&there, &theirs, "done", "\"to\":[\"bob\"]");
     assert!(unread(&there, "bob")[0].contains("hello"));
     assert!(log(here, &ours).is_empty(), "a message is its recipients' machine's to act on");
+    // A third machine says of that one what it likes. The server lets it do so under its own name.
+    let lint = on(&there, &["file-changed", "--run", "cat"]);
+    let machine = std::fs::read_to_string(there.data.join("machine")).expect("it has a name");
+    let at = u64::try_from(SystemTime::UNIX_EPOCH.elapsed().expect("a time").as_millis()).expect("a number");
+    let lies = [
+        json!({"event": "file-changed", "at": at, "machine": machine.trim(), "agent": "bob", "folder": "/tmp", "path": "x"}),
+        json!({"event": "sent", "at": at, "id": "01JD8Z3K5V0000000000000000", "from": "boss", "to": ["bob"]}),
+    ];
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let client = async_nats::connect(place.servers[0].url()).await.expect("connected");
+        for lie in lies {
+            client.publish("relay.eve.global", lie.to_string().into()).await.expect("sent");
+        }
+        client.flush().await.expect("the server has them");
+    });
+    send_with(here, "#audit", "again", &["--from", "alice"]);
+    let done = || (log(&there, &theirs).len() >= 2).then(|| log(&there, &theirs));
+    let done = wait_for("the next message to be acted on", done);
+    assert!(done.len() == 2 && done.iter().all(|(_, told)| told.contains("\"from\":\"alice\"")), "{done:?}");
+    assert_eq!(log(&there, &lint), [], "what an agent of a machine does, that machine says");
 }
 
 /// Somebody who observes what an agent says: what they have seen.

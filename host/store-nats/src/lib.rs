@@ -138,6 +138,10 @@ impl Store for NatsStore {
         seeking::index(&self.connection, log).await
     }
 
+    async fn is_written_by(&self, log: &Key, before: Position, machine: &str) -> Result<bool, StoreError> {
+        reading::is_written_by(&self.connection, log, before, machine).await
+    }
+
     async fn end(&self, log: &Key) -> Result<Position, StoreError> {
         logs::end(&self.connection, log).await
     }

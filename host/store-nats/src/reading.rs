@@ -124,6 +124,21 @@ pub(crate) async fn entries_at(connection: &Connection, log: &Key, at: &[Positio
     Ok(found)
 }
 
+/// See [`store::Store::is_written_by`]: the server lets a machine write at subjects of its own alone.
+pub(crate) async fn is_written_by(
+    connection: &Connection,
+    log: &Key,
+    before: Position,
+    machine: &str,
+) -> Result<bool, StoreError> {
+    let (sequence, line) = place(before);
+    let sequence = if line == 0 { sequence.saturating_sub(1) } else { sequence };
+    let stream = connection.logs().await?;
+    let found = message_at(connection, &stream, log, sequence).await?;
+    let own = subjects::of_log(&connection.options, machine, log);
+    Ok(found.is_some_and(|message| message.subject.as_str() == own))
+}
+
 /// The message with a sequence, of whichever log; none if it is gone.
 pub(crate) async fn message_at(
     connection: &Connection,

@@ -220,6 +220,13 @@ pub trait Store: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Whether this machine wrote the entry that ends at a position; not if it is gone. A store that does not keep machines
+    /// apart takes every entry for this one's.
+    async fn is_written_by(&self, log: &Key, before: Position, machine: &str) -> Result<bool, StoreError> {
+        let _ = (log, before, machine);
+        Ok(true)
+    }
+
     /// The position after the last entry; [`Position::START`] if the log never existed.
     async fn end(&self, log: &Key) -> Result<Position, StoreError>;
 

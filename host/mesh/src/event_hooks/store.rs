@@ -8,7 +8,8 @@ use store::{Durability, Hold, Position, StoreError, Watch};
 use super::{EventHook, HookTrigger, Invocation, InvocationStage, RateLimit};
 use crate::agents::list::load_agent;
 use crate::core::Core;
-use crate::names::AgentName;
+use crate::messages::kept;
+use crate::names::{AgentName, MessageId};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 use crate::{Event, Mesh};
@@ -179,17 +180,26 @@ async fn skip(core: &Core, hook: &EventHook, event: &Event) -> Result<(), StoreE
     records::update(core.local.as_ref(), &keys::hook_invocation(&id), Durability::Process, count_it).await
 }
 
-/// Whether an event is this machine's to act on: what an agent does is its own machine's, a message its recipients'.
+/// Whether an event is this machine's to act on: what an agent does is its own machine's, a message its recipients'. The
+/// event log is everybody's, so what an agent does counts if this machine says so, and a message if it is there.
 async fn is_of_here(core: &Core, event: &Event) -> Result<bool, StoreError> {
     if !core.topology.has_other_machines() {
         return Ok(true);
     }
     if event.kind != HookTrigger::Message.kind() {
-        return Ok(event.details.get("machine").and_then(Value::as_str) == Some(core.machine.name()));
+        let own = core.machine.name();
+        let names_it = event.details.get("machine").and_then(Value::as_str) == Some(own);
+        return Ok(names_it && core.shared.is_written_by(&keys::global(), event.next, own).await?);
     }
+    let text = |field: &str| event.details.get(field).and_then(Value::as_str);
+    let id = text("id").and_then(|id| id.parse::<MessageId>().ok());
+    let from = text("from").and_then(|from| from.parse::<AgentName>().ok());
+    let (Some(id), Some(from)) = (id, from) else { return Ok(false) };
     let to = event.details.get("to").and_then(Value::as_array).into_iter().flatten();
     for name in to.filter_map(|name| name.as_str()?.parse::<AgentName>().ok()) {
-        if load_agent(core, &name).await?.is_some_and(|agent| agent.machine == core.machine.name()) {
+        if load_agent(core, &name).await?.is_some_and(|agent| agent.machine == core.machine.name())
+            && kept::one_of(core, &name, id).await?.is_some_and(|kept| kept.message.from == from)
+        {
             return Ok(true);
         }
     }
