@@ -126,6 +126,7 @@ fn a_terminal_keeps_its_agent_over_a_clear_and_leaves_no_trace() {
         let session = session_of(&stage, "alice").expect("alice is bound to her session");
 
         // She is idle and cannot be woken: her user's next prompt brings the mail.
+        wait_for("alice is idle", || (presence_of(&stage, "alice").as_deref() == Some("idle")).then_some(()));
         let id = send(&stage, "alice", "What is the answer?");
         assert_eq!(DeliveryHistory::of(&stage, &id).statuses(), ["stored"]);
         let status: Value = serde_json::from_str(&stage.relay_ok(&["message", &id, "--json"])).expect("JSON");
