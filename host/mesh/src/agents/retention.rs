@@ -1,9 +1,8 @@
 //! Deletes the records of agents that were silent for a long time.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use store::{Durability, Key, Revision, Store, StoreError, SwapError};
+use store::{Durability, Revision, StoreError, SwapError};
 
 use crate::agents::presence::is_here;
 use crate::agents::{Agent, list, presence};
@@ -12,6 +11,7 @@ use crate::core::Core;
 use crate::messages::inboxes::Inboxes;
 use crate::names::AgentName;
 use crate::reservations;
+use crate::sessions::retention::has_record;
 use crate::storage::{keys, records};
 use crate::{DryRun, ReservationFilter};
 
@@ -78,34 +78,27 @@ async fn remove(core: &Core, name: &AgentName, revision: Revision) -> Result<boo
         Err(SwapError::Changed { .. }) => return Ok(false),
         Err(SwapError::Store(error)) => return Err(error),
     }
-    for (store, key) in beside_the_record(core, name) {
-        let gone = |_: Option<serde_json::Value>| (records::Next::Remove, ());
-        if store.get(&key).await?.is_some() {
-            records::update(store.as_ref(), &key, Durability::Process, gone).await?;
-        }
-    }
+    forget_the_rest(core, name).await?;
     Ok(true)
 }
 
-/// What belongs to an agent beside its record.
-fn beside_the_record<'a>(core: &'a Core, name: &AgentName) -> [(&'a Arc<dyn Store>, Key); 3] {
-    [(&core.shared, keys::heartbeat(name)), (&core.shared, keys::channels_of(name)), (&core.local, keys::work(name))]
-}
-
-/// Removes what belonged to an agent that has no record any more, if a process that removed the record was killed before
-/// it came to that. Else the next agent of the name would be in its channels.
+/// Removes what belonged to an agent that has no record any more: with the record, and if a process that removed that was
+/// killed before it came to this. Else the next agent of the name would be in its channels.
 pub(crate) async fn forget_the_rest(core: &Core, name: &AgentName) -> Result<(), StoreError> {
     // The user's shell never has a record.
     if name.is_shell() {
         return Ok(());
     }
-    for (store, key) in beside_the_record(core, name) {
+    let rest = [
+        (&core.shared, keys::heartbeat(name)),
+        (&core.shared, keys::channels_of(name)),
+        (&core.local, keys::work(name)),
+    ];
+    for (store, key) in rest {
         let Some(value) = store.get(&key).await? else { continue };
         // Looked at after the value: what an agent of the name that registers meanwhile writes is another one.
-        match core.shared.get(&keys::meta(name)).await {
-            Ok(None) => {}
-            Ok(Some(_)) | Err(StoreError::Damaged { .. }) => return Ok(()),
-            Err(error) => return Err(error),
+        if has_record(core, name).await? {
+            return Ok(());
         }
         records::remove_if(store.as_ref(), &key, value.revision, Durability::Process).await?;
     }

@@ -186,7 +186,7 @@ pub(crate) async fn clean_up_notes(core: &Core, dry_run: DryRun, tally: &mut Tal
 }
 
 /// Whether an agent has a record, also one that is damaged.
-async fn has_record(core: &Core, name: &AgentName) -> Result<bool, StoreError> {
+pub(crate) async fn has_record(core: &Core, name: &AgentName) -> Result<bool, StoreError> {
     match core.shared.get(&keys::meta(name)).await {
         Ok(found) => Ok(found.is_some()),
         Err(StoreError::Damaged { .. }) => Ok(true),

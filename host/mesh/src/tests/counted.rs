@@ -36,14 +36,17 @@ pub(crate) struct Work {
 impl Counted {
     pub(crate) fn new(store: Arc<dyn Store>) -> Arc<Counted> {
         let is_indexed = store.is_indexed();
-        let (entries, appends, values) = Default::default();
-        Arc::new(Counted { store, is_indexed, entries, appends, values })
+        Counted::of(store, is_indexed)
     }
 
     /// As a server, which answers what an index answers and leaves it open what that costs.
     pub(crate) fn as_server(store: Arc<dyn Store>) -> Arc<Counted> {
+        Counted::of(store, false)
+    }
+
+    fn of(store: Arc<dyn Store>, is_indexed: bool) -> Arc<Counted> {
         let (entries, appends, values) = Default::default();
-        Arc::new(Counted { store, is_indexed: false, entries, appends, values })
+        Arc::new(Counted { store, is_indexed, entries, appends, values })
     }
 
     /// What was done since the last call.

@@ -1,17 +1,13 @@
 //! Driven agents: their records, what is asked of them, their budgets, and what is left of them after a year.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use store::{Key, Position};
-
+use super::retention::FewFiles;
 use super::{World, name};
 use crate::allowances::{Allowance, Asker, Budget};
 use crate::driven::{DrivenEnd, DrivenError, DrivenLimits, DrivenRecord, LONGEST_REQUEST, MOST_REQUESTS};
 use crate::driven::{RequestError, RequestKind, SpawnAsker, SpawnBounds, Spent};
 use crate::driven::{is_allowed, may_ask, tree_over, within_root};
-use crate::names::AgentName;
-use crate::ports::data_files::{Amount, DataFiles, OldSegments};
 use crate::ports::driver::{Approvals, DrivenAgent, Tailoring, Tokens};
 use crate::ports::machine::{Instant, Machine as _};
 use crate::ports::runner::{Extensions, Reach};
@@ -162,24 +158,6 @@ async fn a_budget_is_spent_at_its_limit_and_not_before() {
 /// The only thing that says whose a worktree is.
 #[tokio::test]
 async fn the_record_of_an_agent_stays_while_its_worktree_holds_work() {
-    struct Worktrees(Vec<&'static str>);
-    impl DataFiles for Worktrees {
-        fn segments_before(&self, _: &Key, _: Position) -> Option<OldSegments> {
-            None
-        }
-
-        fn forget(&self, _: &Key, _: &[Key], _: DryRun) -> Option<Amount> {
-            None
-        }
-
-        fn agents(&self) -> Vec<AgentName> {
-            Vec::new()
-        }
-
-        fn has_worktree(&self, folder: &Path) -> bool {
-            self.0.iter().any(|one| Path::new(one) == folder)
-        }
-    }
     let world = World::new();
     let workplace = Workplace::Worktree {
         top: "/project".into(),
@@ -192,8 +170,8 @@ async fn the_record_of_an_agent_stays_while_its_worktree_holds_work() {
     world.mesh.begin_driven(&record).await.expect("begun");
     assert_eq!(world.mesh.ended_driven_agents().await.expect("listed").len(), 1);
     world.machine.pass(8 * DAY);
-    for (there, stays) in [(vec!["/data/worktree"], true), (vec!["/data/other"], false)] {
-        let files = Worktrees(there);
+    for (there, stays) in [("/data/worktree", true), ("/data/other", false)] {
+        let files = FewFiles { worktree: Some(there.into()), ..FewFiles::default() };
         world.mesh.clean_up_in(Scope::Everything, DryRun::No, None, &files).await.expect("cleaned up");
         assert_eq!(world.mesh.driven(record.id).await.expect("read").is_some(), stays);
     }

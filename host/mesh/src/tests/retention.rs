@@ -248,7 +248,8 @@ impl Folder {
     }
 
     async fn clean_up(&self, dry_run: DryRun) -> Cleanup {
-        self.mesh.clean_up_in(Scope::Everything, dry_run, None, &OneAgent).await.expect("cleanup")
+        let files = FewFiles { agents: vec![name("bob")], ..FewFiles::default() };
+        self.mesh.clean_up_in(Scope::Everything, dry_run, None, &files).await.expect("cleanup")
     }
 
     /// The bytes of a log's files.
@@ -260,10 +261,15 @@ impl Folder {
     }
 }
 
-/// The files of a folder with the agents bob and shell, whose lengths nobody looks at.
-struct OneAgent;
+/// Files whose lengths nobody looks at.
+#[derive(Default)]
+pub(super) struct FewFiles {
+    /// Who has a folder.
+    pub(super) agents: Vec<AgentName>,
+    pub(super) worktree: Option<PathBuf>,
+}
 
-impl DataFiles for OneAgent {
+impl DataFiles for FewFiles {
     fn segments_before(&self, _: &Key, _: Position) -> Option<OldSegments> {
         None
     }
@@ -273,11 +279,11 @@ impl DataFiles for OneAgent {
     }
 
     fn agents(&self) -> Vec<AgentName> {
-        vec![name("bob")]
+        self.agents.clone()
     }
 
-    fn has_worktree(&self, _: &Path) -> bool {
-        false
+    fn has_worktree(&self, folder: &Path) -> bool {
+        self.worktree.as_deref() == Some(folder)
     }
 }
 

@@ -63,7 +63,8 @@ pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Res
             None if context.environment.get(crate::driven::MARK).is_some() => {
                 Asker::Session { harness: "an agent that relay-mesh started".to_owned(), agent: None }
             }
-            None if parent.is_none() && is_marked(context) => {
+            // The mark of a run that is over is still no user's terminal.
+            None if parent.is_none() && context.environment.get(MARK).is_some() => {
                 Asker::Session { harness: "a run that is over".to_owned(), agent: None }
             }
             None => Asker::User,
@@ -76,12 +77,7 @@ pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Res
 /// one. What only the user may do begins with this.
 pub(crate) async fn only_the_user(context: &Context, open: &Open, what: &'static str) -> Result<(), CommandError> {
     let evidence = evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
-    if evidence.is_user() && !is_marked(context) { Ok(()) } else { Err(AnAgents(what).into()) }
-}
-
-/// Whether this process has the mark of a run. That of a run that is over is still no user's terminal.
-fn is_marked(context: &Context) -> bool {
-    context.seat == Seat::ThisProcess && context.environment.get(MARK).is_some()
+    if evidence.is_user() { Ok(()) } else { Err(AnAgents(what).into()) }
 }
 
 /// Who looks at mail on this command line: the agent that it acts as, else the one that it is below of, else the user. An
@@ -112,7 +108,7 @@ pub(crate) async fn mail_reader(
 /// The same by evidence alone: nothing that was typed or set counts.
 async fn evident_reader(context: &Context, open: &Open) -> Result<MailReader, CommandError> {
     let evidence = evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
-    let is_user = evidence.is_user() && !is_marked(context);
+    let is_user = evidence.is_user();
     let of_session = match evidence.asker {
         Asker::Session { agent, .. } => agent,
         Asker::User => None,
