@@ -1,11 +1,13 @@
 //! Cases for the operator of a mesh on servers: misconfigured servers, each with the diagnosis and fix; every login;
 //! moving a mesh to servers and back; this machine's own server.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use async_nats::jetstream::{self, stream};
 use serde_json::{Value, json};
-use test_support::{NatsServer, Outcome, Program, Stage};
+use test_support::{NatsServer, Outcome, Program, Stage, wait_for};
 
 /// From the documentation of NATS: a key that protects nothing.
 const NKEY: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
@@ -379,6 +381,28 @@ fn a_mesh_moves_to_servers_and_back_and_to_a_file() {
     assert_eq!(refused.code, Some(4), "{refused:?}");
     assert!(refused.stderr.contains("the target holds different data under"), "{}", refused.stderr);
     assert!(refused.stderr.contains("--add"), "{}", refused.stderr);
+}
+
+/// It takes long to start, as after much mail: a second one on the same files would damage them.
+#[test]
+fn a_server_that_still_starts_is_not_started_twice_and_is_found_if_its_up_is_killed() {
+    let stage = stage();
+    let bin = stage.folder.join("bin");
+    fs::create_dir_all(&bin).expect("the stage is writable");
+    let server = bin.join("nats-server");
+    fs::write(&server, "#!/bin/sh\nexec sleep 100000\n").expect("the stage is writable");
+    fs::set_permissions(&server, fs::Permissions::from_mode(0o755)).expect("the stage is writable");
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let up = || stage.relay(&["up", "--nats"]).env("PATH", &path).env("RELAY_HTTP", "127.0.0.1:0");
+    let mut first = up().start(&stage.folder.join("up.log"));
+    let record = stage.data.join("nats/server.json");
+    let noted: Value =
+        wait_for("it is noted before it listens", || serde_json::from_str(&fs::read_to_string(&record).ok()?).ok());
+    let second = up().run();
+    assert!(second.stderr.contains("another `relay-mesh up --nats` is starting"), "{second:?}");
+    first.kill();
+    let down: Value = serde_json::from_str(&stage.relay_ok(&["down", "--json"])).expect("JSON");
+    assert_eq!(down["server_pid"], noted["process"]["pid"]);
 }
 
 #[test]

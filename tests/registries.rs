@@ -297,11 +297,14 @@ fn no_agent_installs_signs_or_publishes() {
         let file = signed(&stage, "1.0.0", "");
         let server = WebServer::start(|_| Reply::of(404, ""));
         let to = format!("oci://{}/polite", server.address);
+        let index = format!("http://{}/index.json", server.address);
         // Below the process of a harness, as a tool of its agent is.
         let deeds = [
             vec!["plugin", "install", &to, "--plain-http", "--yes"],
             vec!["plugin", "sign", &file, "--key", "key.pem"],
             vec!["plugin", "push", &file, &to, "--plain-http"],
+            vec!["plugin", "inspect", &to, "--plain-http"],
+            vec!["plugin", "search", "--index", &index],
         ];
         for deed in deeds {
             let outcome = stage.relay(&deed).env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "s1").run();

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use test_support::{
-    Behaviour, ClaudeCode, Model, ModelAnswer, Outcome, Program, RunScene, Running, Script, Stage, Terminal, isolated,
-    wait_for,
+    Behaviour, ClaudeCode, Model, ModelAnswer, Outcome, Program, RunScene, Running, Script, Stage, StdioClient,
+    Terminal, isolated, wait_for,
 };
 
 /// Says what Claude Code says with `--output-format stream-json`. The task, from standard input, tells it what to do.
@@ -407,6 +407,55 @@ fn what_is_asked_of_no_run_is_told_with_a_hint() {
     }
     assert_eq!(runs(&stage), Vec::<Value>::new());
     assert_eq!(stage.run(&["runs", "gc"]).code, Some(0));
+}
+
+/// What harnesses set for their agents' shells stays in what has left their processes, and in another data folder.
+#[test]
+fn a_shell_that_a_harness_has_marked_is_no_users() {
+    let stage = stage();
+    let elsewhere = stage.folder.join("elsewhere").display().to_string();
+    let allow = |variable: &(&str, &str), more: &[(&str, &str)]| {
+        let words = ["runs", "allow", "bob", "claude", "--reach", "look"];
+        stage.relay(&words).env(variable.0, variable.1).envs(more.iter().copied()).run()
+    };
+    for marked in [
+        ("CURSOR_AGENT", "1"),
+        ("CURSOR_EXTENSION_HOST_ROLE", "agent-exec"),
+        ("GEMINI_CLI", "1"),
+        ("OPENCODE", "1"),
+        ("COPILOT_CLI", "1"),
+        ("CLAUDECODE", "1"),
+        ("AI_AGENT", "some-agent"),
+        ("AGENT", "goose"),
+    ] {
+        let refused = allow(&marked, &[]);
+        assert!(refused.code == Some(4) && refused.stderr.contains("belongs to an agent"), "{marked:?}: {refused:?}");
+        assert_eq!(allow(&marked, &[("RELAY_DIR", &elsewhere)]).code, Some(4), "{marked:?}");
+        let run = stage.relay(&["run", "claude", "hello"]).env(marked.0, marked.1).run();
+        assert!(run.code == Some(4) && run.stderr.contains("that has no agent"), "{marked:?}: {run:?}");
+    }
+    // The editor's own terminal, and a variable of another meaning.
+    for users in [("CURSOR_EXTENSION_HOST_ROLE", "user"), ("CURSOR_TRACE_ID", "1"), ("AGENT", "build-7")] {
+        let allowed = allow(&users, &[]);
+        assert_eq!(allowed.code, Some(0), "{users:?}: {allowed:?}");
+    }
+}
+
+/// A client without hooks, which sets nothing for its agent's shells.
+#[test]
+fn below_a_client_whose_agent_has_joined_nobody_is_the_user() {
+    let stage = stage();
+    let allow = ["runs", "allow", "bob", "claude", "--reach", "look"];
+    let server = stage.relay(&["mcp"]).start(&stage.folder.join("mcp.log"));
+    let mut client = StdioClient::connected(server, "a-plain-client");
+    assert_eq!(stage.run(&allow).code, Some(0), "its agent has not joined, so nothing is known of it");
+    client.call("register_agent", json!({"name": "bob"}));
+    // This test is the client's process.
+    let refused = stage.run(&allow);
+    assert!(refused.code == Some(4) && refused.stderr.contains("belongs to an agent"), "{refused:?}");
+    assert_eq!(stage.run(&["run", "claude", "hello", "--reach", "work"]).code, Some(4), "bob may look, and no more");
+    client.close();
+    wait_for("it has ended", || (stage.run(&allow).code == Some(0)).then_some(()));
 }
 
 #[test]

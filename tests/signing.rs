@@ -32,10 +32,18 @@ fn an_update_comes_from_who_signed_what_is_installed() {
     assert!(said.contains(&format!("--new-key {new}")), "{said}");
     assert_eq!(json(&stage, &["plugin", "inspect", "polite"])["version"], "0.1.0");
 
-    // The publisher changes the key: one version is signed with both, and from then on the new one is enough.
+    // Everybody can add a signature: that of a key which the version does not name counts for nothing.
     let both = signed(&stage, "0.3.0", &["old", "new"]);
     let said = told(&stage, &[&update[..], &[&both]].concat(), 0);
-    assert!(said.contains(&format!("signed by {new} as well")), "{said}");
+    assert!(said.contains(&format!("signed by {new} as well, which counts for nothing")), "{said}");
+    assert_eq!(json(&stage, &["plugin", "inspect", "polite"])["publishers"], serde_json::json!([old]));
+    let alone = signed(&stage, "0.3.1", &["new"]);
+    refused(&stage, &[&update[..], &[&alone]].concat(), &format!("was signed by {old}, and this is signed by {new}"));
+    // The publisher changes the key: one version names the new one and is signed with both, and from then on that is
+    // enough.
+    let both = signed_naming(&stage, "0.3.2", &["old", "new"], &[&old, &new]);
+    let said = told(&stage, &[&update[..], &[&both]].concat(), 0);
+    assert!(said.contains(&format!("signed by {new} as well: from then on")), "{said}");
     told(&stage, &[&update[..], &[&signed(&stage, "0.4.0", &["new"])]].concat(), 0);
     // The old key is no longer one of them.
     let late = signed(&stage, "0.5.0", &["old"]);
@@ -163,14 +171,24 @@ fn key(stage: &Stage, name: &str) -> String {
 
 /// A folder with this version of the polite adapter.
 fn package(stage: &Stage, version: &str) -> String {
+    package_naming(stage, version, &[])
+}
+
+/// The same with keys that may sign later versions.
+fn package_naming(stage: &Stage, version: &str, publishers: &[&str]) -> String {
     let folder = stage.folder.join(format!("unsigned-{version}"));
-    let text = manifest("polite").replace("0.1.0", version);
+    let named = if publishers.is_empty() { String::new() } else { format!("publishers = {publishers:?}\n") };
+    let text = named + &manifest("polite").replace("0.1.0", version);
     ship(&folder, "polite", &component(env!("CARGO_TARGET_TMPDIR"), "polite"), &text).display().to_string()
 }
 
 /// The same with the manifest inside, signed with each of these keys.
 fn signed(stage: &Stage, version: &str, keys: &[&str]) -> String {
-    let from = package(stage, version);
+    signed_naming(stage, version, keys, &[])
+}
+
+fn signed_naming(stage: &Stage, version: &str, keys: &[&str], publishers: &[&str]) -> String {
+    let from = package_naming(stage, version, publishers);
     let folder = stage.folder.join(format!("signed-{version}-{}", keys.join("-")));
     fs::create_dir_all(&folder).expect("the stage is writable");
     let file = folder.join("polite.wasm").display().to_string();

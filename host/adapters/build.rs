@@ -86,11 +86,11 @@ fn embed() -> Result<(), String> {
     );
     for Embedded { name, manifest, component, bytes } in &adapters {
         let digest: [u8; 32] = Sha256::digest(bytes).into();
-        let [clients, environment] = matches(manifest)?;
+        let [clients, environment, shells] = matches(manifest)?;
         listed.push_str(&format!(
             "    BuiltIn {{ name: {name:?}, manifest: include_str!({manifest:?}), component: \
-             include_bytes!({component:?}), digest: {digest:?}, clients: &{clients:?}, environment: &{environment:?} \
-             }},\n",
+             include_bytes!({component:?}), digest: {digest:?}, clients: &{clients:?}, environment: &{environment:?}, \
+             shells: &{shells:?} }},\n",
         ));
     }
     listed.push_str("];\n");
@@ -146,8 +146,8 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The clients and the variables by which an adapter matches its harness.
-fn matches(manifest: &Path) -> Result<[Vec<String>; 2], String> {
+/// The clients and the variables by which an adapter matches its harness, and those of its agents' shells.
+fn matches(manifest: &Path) -> Result<[Vec<String>; 3], String> {
     let told = |error: &dyn std::fmt::Display| format!("{}: {error}", manifest.display());
     let text = fs::read_to_string(manifest).map_err(|error| told(&error))?;
     let table: toml::Table = text.parse().map_err(|error| told(&error))?;
@@ -155,7 +155,7 @@ fn matches(manifest: &Path) -> Result<[Vec<String>; 2], String> {
         let list = table.get("matches").and_then(|by| by.get(name)?.as_array());
         list.into_iter().flatten().filter_map(|one| one.as_str().map(str::to_owned)).collect()
     };
-    Ok(["clients", "environment"].map(listed))
+    Ok(["clients", "environment", "shells"].map(listed))
 }
 
 /// The folders of `plugins/` that have a manifest, by name.

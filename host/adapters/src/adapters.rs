@@ -305,6 +305,18 @@ impl Harnesses for Adapters {
         candidates.iter().map(|candidate| candidate.manifest.name.clone()).collect()
     }
 
+    fn shell_of(&self, variables: &[(String, String)]) -> Option<String> {
+        let own = self.sources.own_names_by(|own| matching::is_shell_of(own, variables)).next().map(str::to_owned);
+        if own.is_some() || self.sources.are_built_in_alone() {
+            return own;
+        }
+        let (known, _) = self.known();
+        let is_it = |candidate: &&Arc<Candidate>| {
+            candidate.source != Source::BuiltIn && matching::is_shell_of_foreign(candidate, &known, variables)
+        };
+        known.iter().find(is_it).map(|candidate| candidate.manifest.name.clone())
+    }
+
     async fn get(&self, name: &str) -> Result<Option<Arc<dyn Harness>>, HarnessError> {
         Ok(self.adapter(name).await?.map(|adapter| adapter as Arc<dyn Harness>))
     }

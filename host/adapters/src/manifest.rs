@@ -6,11 +6,13 @@
 //! version = "0.1.0"                    # the adapter's own
 //! wit = "0.1"                          # the interface that it is written for
 //! aliases = ["claude"]                 # other names that users may type
+//! publishers = ["ed25519:…"]           # a further key that may sign later versions, named by a version of the old one
 //!
 //! [matches]                         # what makes a caller match this harness
 //! clients = ["claude-code"]            # clientInfo.name of MCP; "*" means any client
 //! environment = ["CLAUDECODE"]         # variables of the caller's process, named after the harness
 //!                                      # what belongs to another adapter, or to none, is a grant (`matching`)
+//! shells = ["TOAD_AGENT=1"]            # variables of what its agents run in their shells, with a value or any
 //!
 //! [grants]                             # what it requests; it can use nothing else
 //! environment = ["CLAUDE_CODE_SESSION_ID"]
@@ -100,6 +102,7 @@ use toml::Spanned;
 
 use crate::answers::AnswerRules;
 use crate::matching::ForeignMatches;
+use crate::signature::PublisherKey;
 use crate::template::{Address, Argument, Origin};
 pub use drive::Drive;
 pub use raw::is_name;
@@ -125,6 +128,8 @@ pub struct Manifest {
     pub version: String,
     /// Other names that users may type.
     pub aliases: Vec<String>,
+    /// The keys that may sign later versions beside the pinned ones, if this version is signed by a pinned one.
+    pub publishers: Vec<PublisherKey>,
     /// What makes a caller match this harness.
     pub matches: Matches,
     /// The grants that it requests.
@@ -172,6 +177,9 @@ pub struct Matches {
     /// Variables of the caller's process.
     #[serde(default)]
     pub environment: Vec<String>,
+    /// Variables that only what its agents run in their shells has: `NAME`, or `NAME=VALUE`.
+    #[serde(default)]
+    pub shells: Vec<String>,
 }
 
 /// The grants that an adapter requests, parsed.
@@ -390,6 +398,7 @@ impl Manifest {
             title: written.title,
             version: written.version,
             aliases: written.aliases.into_iter().map(Spanned::into_inner).collect(),
+            publishers: written.publishers,
             matches: written.matches,
             requests,
             limits,

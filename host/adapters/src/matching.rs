@@ -10,7 +10,7 @@ use std::time::Duration;
 use mesh::sessions::Caller;
 
 use crate::manifest::{Manifest, Matches};
-use crate::sources::{BUILT_IN, Candidate, Source};
+use crate::sources::{BUILT_IN, BuiltIn, Candidate, Source};
 
 /// How long a caller waits until an adapter that is not built in has said whose call it is.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(250);
@@ -143,6 +143,42 @@ pub(crate) fn may_match<Name: AsRef<str>>(clients: &[Name], environment: &[Name]
         || names(clients, ANY)
 }
 
+/// Whether a variable, as a manifest's `shells` names it with or without its value, is among these.
+fn has(variables: &[(String, String)], entry: &str) -> bool {
+    match entry.split_once('=') {
+        Some((wanted, value)) => variables.iter().any(|(name, seen)| name == wanted && seen == value),
+        None => variables.iter().any(|(name, _)| name == entry),
+    }
+}
+
+/// Whether variables show that an agent of a built-in adapter's harness runs this process.
+pub(crate) fn is_shell_of(own: &BuiltIn, variables: &[(String, String)]) -> bool {
+    own.environment.iter().chain(own.shells).any(|entry| has(variables, entry))
+}
+
+/// The same for an adapter that is not built in. Only what is named after it counts, and what no other adapter had before:
+/// anything else would make a user's own terminal an agent's.
+pub(crate) fn is_shell_of_foreign(
+    candidate: &Candidate,
+    known: &[Arc<Candidate>],
+    variables: &[(String, String)],
+) -> bool {
+    let name = |entry: &str| entry.split('=').next().unwrap_or_default().to_owned();
+    let by = &candidate.manifest.matches;
+    let variables_of =
+        |by: &Matches| by.environment.iter().chain(&by.shells).map(|entry| name(entry)).collect::<Vec<_>>();
+    let is_own = |entry: &str| {
+        let variable = name(entry);
+        let is_built_ins =
+            BUILT_IN.iter().any(|own| own.environment.iter().chain(own.shells).any(|own| name(own) == variable));
+        let mut earlier = known.iter().filter(|other| is_earlier(other, candidate));
+        is_named_after(&variable, &candidate.manifest.name)
+            && !is_built_ins
+            && !earlier.any(|other| variables_of(&other.manifest.matches).contains(&variable))
+    };
+    by.environment.iter().chain(&by.shells).any(|entry| has(variables, entry) && is_own(entry))
+}
+
 /// The adapters that a caller may belong to, and whether what matched is theirs; the surest first. A client whose name
 /// belongs to an adapter is asked of those alone that match by its name: its variables may come from a shell of another
 /// harness, in which it was started.
@@ -203,7 +239,8 @@ mod tests {
 
     fn check(name: &str, clients: &[&str], variables: &[&str], expected: &[&str]) {
         let owned = |list: &[&str]| list.iter().map(|entry| (*entry).to_owned()).collect();
-        let foreign = ForeignMatches::of(name, &Matches { clients: owned(clients), environment: owned(variables) });
+        let matches = Matches { clients: owned(clients), environment: owned(variables), shells: Vec::new() };
+        let foreign = ForeignMatches::of(name, &matches);
         let grants: Vec<String> = foreign.words().into_iter().map(|(grant, _)| grant).collect();
         assert_eq!(grants, expected, "{name} {clients:?} {variables:?}");
     }
@@ -222,5 +259,35 @@ mod tests {
         for own in BUILT_IN {
             check(own.name, own.clients, own.environment, &[]);
         }
+    }
+
+    #[test]
+    fn a_shell_is_an_agents_by_what_its_own_adapter_says_of_it() {
+        let candidate = |name: &str, lines: &str, since: u64| {
+            let text =
+                format!("name = \"{name}\"\ntitle = \"T\"\nversion = \"1.0.0\"\nwit = \"0.1\"\n[matches]\n{lines}");
+            let digest = crate::digest::Digest::of(name.as_bytes());
+            let manifest = Manifest::parse(&text).expect("a manifest");
+            let mut candidate = Candidate::on_disk(manifest, digest, digest, Source::Installed("/a".into()));
+            candidate.since = Some(mesh::ports::machine::Instant(since));
+            Arc::new(candidate)
+        };
+        let check = |candidates: &[Arc<Candidate>], variable: (&str, &str), expected: &[&str]| {
+            let seen = [(variable.0.to_owned(), variable.1.to_owned())];
+            let found = candidates.iter().filter(|one| is_shell_of_foreign(one, candidates, &seen));
+            let found: Vec<&str> = found.map(|one| one.manifest.name.as_str()).collect();
+            assert_eq!(found, expected, "{variable:?}");
+        };
+        let toad = candidate("toad", "environment = [\"TOAD_SESSION\"]\nshells = [\"TOAD_AGENT=1\", \"PATH\"]", 2);
+        check(&[Arc::clone(&toad)], ("TOAD_AGENT", "1"), &["toad"]);
+        check(&[Arc::clone(&toad)], ("TOAD_AGENT", "2"), &[]);
+        check(&[Arc::clone(&toad)], ("TOAD_SESSION", "x"), &["toad"]);
+        // Everybody's terminal has this.
+        check(&[Arc::clone(&toad)], ("PATH", "/bin"), &[]);
+        // Of two the one that was here first.
+        let earlier = candidate("to", "shells = [\"TOAD_AGENT\"]", 1);
+        check(&[earlier, toad], ("TOAD_AGENT", "1"), &["to"]);
+        // A built-in adapter's is its own.
+        check(&[candidate("cursor-x", "shells = [\"CURSOR_AGENT\"]", 1)], ("CURSOR_AGENT", "1"), &[]);
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct BuiltIn {
     pub(crate) clients: &'static [&'static str],
     /// The variables by which its manifest matches its harness.
     pub(crate) environment: &'static [&'static str],
+    /// The variables of its agents' shells.
+    pub(crate) shells: &'static [&'static str],
 }
 
 include!(concat!(env!("OUT_DIR"), "/built_in.rs"));
@@ -223,6 +225,11 @@ impl Sources {
     /// The names of the built-in adapters in this set.
     pub(crate) fn own_names(&self) -> impl Iterator<Item = &'static str> {
         BUILT_IN.iter().zip(&self.built_in).map(|(one, _)| one.name)
+    }
+
+    /// The names of those in this set that go.
+    pub(crate) fn own_names_by(&self, goes: impl Fn(&BuiltIn) -> bool) -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().zip(&self.built_in).filter(move |(one, _)| goes(one)).map(|(one, _)| one.name)
     }
 
     /// The built-in adapters whose client names or variables match.

@@ -88,7 +88,13 @@ fn change(installed: &InstalledAdapters, folder: &Path, version: &str) {
     std::fs::write(file.with_extension("toml"), manifest).expect("written");
     let package = Package::open(&file).expect("a package");
     let consent = Consent { grants: [version.to_owned()].into(), replaces_built_in: false };
-    let install = Install { package: &package, consent: &consent, standing: Enablement::Enabled, at: Instant(1) };
+    let install = Install {
+        package: &package,
+        publishers: &[],
+        consent: &consent,
+        standing: Enablement::Enabled,
+        at: Instant(1),
+    };
     let found = FoundVersion::of(installed.record("toy").expect("whole").as_deref());
     installed.install(install, found).expect("installed");
 }

@@ -135,15 +135,20 @@ impl Connector {
 /// Whether a URL names this machine.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => is_here(address.into()),
+        Some(Host::Ipv6(address)) => is_here(address.into()),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            name == "localhost" || name.ends_with(".localhost")
+        }
         None => false,
     }
 }
 
+/// Whether an address is of this machine alone. Where none is given, the system takes it for this machine's.
 fn is_here(address: IpAddr) -> bool {
-    address.to_canonical().is_loopback()
+    let address = address.to_canonical();
+    address.is_loopback() || address.is_unspecified()
 }
 
 /// The address of IPv6 without its brackets.

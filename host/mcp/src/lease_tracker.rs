@@ -148,7 +148,12 @@ impl LeaseTracker {
             }
             (Leased::Mail { lease, .. }, fate) => self.release(*lease, fate).await,
             (Leased::Command(id), Fate::Sent) => told(id, self.mesh.confirm_command(id).await),
-            (Leased::Command(id), Fate::Lost | Fate::Unclear) => told(id, self.mesh.give_command_back(id).await),
+            (Leased::Command(id), Fate::Lost) => told(id, self.mesh.give_command_back(id).await),
+            // Given back, it would be carried out twice if the answer arrived. Its taker may still end it, and if
+            // nobody does in time it ends as failed.
+            (Leased::Command(id), Fate::Unclear) => {
+                tracing::debug!(%id, "whether a command was handed over is unknown");
+            }
         }
     }
 

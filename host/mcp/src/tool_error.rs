@@ -119,6 +119,9 @@ impl From<SendError> for ToolError {
                 let next = format!("It was stored for {}; send it to the others again.", all_of(stored));
                 ToolError::of(&error, next)
             }
+            SendError::ChannelOutOfReach { .. } => {
+                ToolError::of(&error, "Send to agents by name: that waits here until the servers can be reached.")
+            }
             SendError::Store { .. } | SendError::Unreadable(_) | SendError::NotQueued(_) => {
                 ToolError::of(&error, AGAIN)
             }

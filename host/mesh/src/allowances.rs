@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::names::AgentName;
+use crate::ports::machine::Instant;
 use crate::ports::runner::Reach;
 
 /// Milliseconds of a day.
@@ -166,6 +167,11 @@ pub fn within_budget(
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Whether what an agent started still counts against what it may start within a day, so that its record has to stay.
+pub fn still_counts(by: Option<&AgentName>, started: Instant, now: Instant) -> bool {
+    by.is_some() && now.since(started) < DAY
 }
 
 fn of<'a>(agent: &AgentName, harness: &str, allowed: &'a [Allowance]) -> Option<&'a Allowance> {

@@ -26,7 +26,7 @@ pub use kill::{ask_to_end, end_marked, is_alive};
 pub use leash::{Guard, GuardError, Started, ended_as_written};
 pub use lines::{LineReader, ReadLine};
 pub use listening::variables_of_listener;
-pub use programs::{AtTerminal, at_terminals, caller, folder_of, open_files, running, runs_below};
+pub use programs::{AtTerminal, at_terminals, caller, client, folder_of, open_files, running, runs_below};
 pub use space::{Space, lists_own_processes, own_space};
 pub use table::{ProcessId, ancestors, ancestors_in_session, find, this_process, this_process_in_full};
 pub use this_program::{this_binary, this_program};

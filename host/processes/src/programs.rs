@@ -25,6 +25,16 @@ pub struct AtTerminal {
 /// The process that called this one, without shells in between. None if that process has ended or the system does not
 /// tell.
 pub fn caller() -> Option<ProcessId> {
+    above_shells(|_| false)
+}
+
+/// The same for a server: its client. None if a user has started it by hand, so below the shell of a terminal: what is above
+/// that, such as tmux, is above all that they do.
+pub fn client() -> Option<ProcessId> {
+    above_shells(|shell| shell.leads_session)
+}
+
+fn above_shells(ends_at: fn(&system::Listed) -> bool) -> Option<ProcessId> {
     if !lists_own_processes() {
         return None;
     }
@@ -33,6 +43,9 @@ pub fn caller() -> Option<ProcessId> {
         let listed = system::listed(pid)?;
         if !is_shell(pid, &listed.name) {
             return table::named(pid, &listed);
+        }
+        if ends_at(&listed) {
+            return None;
         }
         pid = listed.parent;
     }

@@ -30,6 +30,11 @@ pub(crate) fn caller() -> Option<Process> {
     processes::caller().map(named)
 }
 
+/// The client that started this server. None if a user did by hand.
+pub(crate) fn client() -> Option<Process> {
+    processes::client().map(named)
+}
+
 /// The folder in which the caller runs.
 pub(crate) fn folder_of_caller() -> Option<PathBuf> {
     processes::folder_of(processes::caller()?.pid)

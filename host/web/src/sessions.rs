@@ -8,7 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use mesh::ports::machine::{Instant, Machine};
 use serde::{Deserialize, Serialize};
@@ -126,17 +126,20 @@ impl Codes {
 pub(crate) struct Sessions {
     codes: Codes,
     machine: Arc<dyn Machine>,
+    /// One shows a code after the other, so that a second showing finds the browser of the first.
+    turn: Mutex<()>,
     /// Raised when one is signed out.
     signed_out: watch::Sender<()>,
 }
 
 impl Sessions {
     pub(crate) fn new(folder: PathBuf, machine: Arc<dyn Machine>) -> Sessions {
-        Sessions { codes: Codes::of(folder), machine, signed_out: watch::channel(()).0 }
+        Sessions { codes: Codes::of(folder), machine, turn: Mutex::new(()), signed_out: watch::channel(()).0 }
     }
 
     /// Takes a code for the secrets of a browser. A code is taken once: the caller that removes its file has it.
     pub(crate) fn sign_in(&self, code: &str) -> io::Result<Result<SignedIn, BadCode>> {
+        let _alone = self.turn.lock().expect("no holder of this lock panics");
         let now = self.machine.now();
         let code = digest(code);
         let path = self.codes.codes().join(&code);

@@ -71,7 +71,7 @@ impl Deployment {
 
     /// A client of the MCP server.
     pub fn session(&self, log: &str) -> StdioClient {
-        let process = self.stage.relay(&["mcp"]).start(&self.stage.folder.join(log));
+        let process = self.stage.server_by_hand(&[], log);
         StdioClient::connected(process, "a-plain-client")
     }
 

@@ -12,12 +12,15 @@ use crate::cache::state_of;
 use crate::digest::Digest;
 use crate::grants::Consent;
 use crate::package::Package;
+use crate::signature::PublisherKey;
 
 /// What to install.
 #[derive(Clone, Copy, Debug)]
 pub struct Install<'p> {
     /// The component and its manifest.
     pub package: &'p Package,
+    /// The keys that may sign the next version.
+    pub publishers: &'p [PublisherKey],
     /// What the user granted it.
     pub consent: &'p Consent,
     /// Whether it is enabled.
@@ -25,22 +28,26 @@ pub struct Install<'p> {
     pub at: Instant,
 }
 
-/// The version that a command found installed and asked the user about. If another is installed by then, nothing is
-/// changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FoundVersion(pub Option<Digest>);
+/// What a command found installed and asked the user about. If another version is installed by then, or the user has
+/// disabled it or taken something from it, nothing is changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundVersion(Option<(Digest, Enablement, Consent)>);
 
 impl FoundVersion {
     /// The version in a record.
     pub fn of(record: Option<&Record>) -> FoundVersion {
-        FoundVersion(record.and_then(|record| record.installed.as_ref()).map(|installed| installed.digest))
+        let of = |record: &Record| {
+            let installed = record.installed.as_ref()?;
+            Some((installed.digest, installed.standing, record.consent(&installed.digest)))
+        };
+        FoundVersion(record.and_then(of))
     }
 }
 
 impl InstalledAdapters {
     /// Installs a version in place of the one that the command found.
     pub fn install(&self, install: Install<'_>, found: FoundVersion) -> Result<Record, InstalledError> {
-        let Install { package, consent, standing, at } = install;
+        let Install { package, publishers, consent, standing, at } = install;
         let name = package.manifest.name.as_str();
         self.locked(|| {
             // An unreadable record is replaced: installing again is how it is repaired.
@@ -65,7 +72,7 @@ impl InstalledAdapters {
                 // An address is no file.
                 from: fs::canonicalize(&package.from)
                     .map_or_else(|_| package.from.clone(), |file| file.display().to_string()),
-                publishers: package.signed().keys().to_vec(),
+                publishers: publishers.to_vec(),
             });
             record.note(package.digest, consent.clone(), at);
             self.write(&record)?;

@@ -32,7 +32,13 @@ impl Stage {
     fn install(&self, version: &str, found: FoundVersion) -> Result<Record, InstalledError> {
         let package = self.package(version);
         let consent = Consent { grants: [format!("state.{version}")].into(), replaces_built_in: false };
-        let install = Install { package: &package, consent: &consent, standing: Enablement::Enabled, at: Instant(1) };
+        let install = Install {
+            package: &package,
+            publishers: &[],
+            consent: &consent,
+            standing: Enablement::Enabled,
+            at: Instant(1),
+        };
         self.installed().install(install, found)
     }
 
@@ -75,7 +81,7 @@ fn what_is_installed_is_found_updated_and_removed() {
     let stage = Stage::new();
     let installed = stage.installed();
     assert_eq!((told(&installed), installed.names().expect("no folder yet")), ("nothing".to_owned(), Vec::new()));
-    let first = stage.install("1.0.0", FoundVersion(None)).expect("installed");
+    let first = stage.install("1.0.0", FoundVersion::default()).expect("installed");
     assert_eq!(told(&installed), "1.0.0");
     assert_eq!(installed.names().expect("names"), ["toy"]);
     let digest = first.installed.as_ref().expect("installed").digest;
@@ -96,7 +102,7 @@ fn what_is_installed_is_found_updated_and_removed() {
 #[test]
 fn nothing_is_readable_or_writable_to_others() {
     let stage = Stage::new();
-    stage.install("1.0.0", FoundVersion(None)).expect("installed");
+    stage.install("1.0.0", FoundVersion::default()).expect("installed");
     let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
     let plugins = stage.folder.path().join("plugins");
     assert_eq!((mode(&plugins), mode(&plugins.join("toy"))), (0o700, 0o700));
@@ -108,16 +114,33 @@ fn nothing_is_readable_or_writable_to_others() {
 #[test]
 fn of_two_installs_that_saw_the_same_one_is_told() {
     let stage = Stage::new();
-    stage.install("1.0.0", FoundVersion(None)).expect("installed");
-    let error = stage.install("2.0.0", FoundVersion(None)).expect_err("it was another's");
+    stage.install("1.0.0", FoundVersion::default()).expect("installed");
+    let error = stage.install("2.0.0", FoundVersion::default()).expect_err("it was another's");
     assert!(matches!(error, InstalledError::Changed(_)), "{error}");
     assert_eq!(told(&stage.installed()), "1.0.0");
+}
+
+/// While an update downloads and asks, its user takes something back in another terminal.
+#[test]
+fn what_was_taken_back_during_an_update_stays_taken_back() {
+    let stage = Stage::new();
+    let first = stage.install("1.0.0", FoundVersion::default()).expect("installed");
+    let digest = first.installed.as_ref().expect("installed").digest;
+    let found = FoundVersion::of(Some(&first));
+    let installed = stage.installed();
+    installed.consent("toy", digest, Instant(2), |consent| consent.grants.clear()).expect("revoked");
+    let refused = stage.install("1.1.0", found);
+    assert!(matches!(refused, Err(InstalledError::Changed(_))), "{refused:?}");
+    let now = FoundVersion::of(installed.record("toy").expect("whole").as_deref());
+    installed.stand("toy", Enablement::Disabled).expect("disabled");
+    assert!(matches!(stage.install("1.1.0", now), Err(InstalledError::Changed(_))));
+    assert_eq!(told(&installed), "1.0.0 disabled");
 }
 
 #[test]
 fn a_name_is_no_path() {
     let stage = Stage::new();
-    stage.install("1.0.0", FoundVersion(None)).expect("installed");
+    stage.install("1.0.0", FoundVersion::default()).expect("installed");
     for name in ["../plugins/toy", "toy/../toy", "", ".", "/toy", "TOY"] {
         assert!(stage.installed().held(name).expect("no failure").is_none(), "{name}");
     }
@@ -126,7 +149,7 @@ fn a_name_is_no_path() {
 /// Damages an installed adapter and compares its state afterwards.
 fn check(damage: impl Fn(&Path, &Path), expected: &str) {
     let stage = Stage::new();
-    let record = stage.install("1.0.0", FoundVersion(None)).expect("installed");
+    let record = stage.install("1.0.0", FoundVersion::default()).expect("installed");
     let installed = stage.installed();
     let component = installed.component_of("toy", &record.installed.expect("installed").digest);
     damage(&installed.path_of("toy"), &component);
@@ -180,7 +203,7 @@ fn a_file_that_was_copied_elsewhere_and_back_is_still_the_same() {
 #[test]
 fn what_a_killed_install_left_is_cleared_away_by_the_next_change() {
     let stage = Stage::new();
-    stage.install("1.0.0", FoundVersion(None)).expect("installed");
+    stage.install("1.0.0", FoundVersion::default()).expect("installed");
     let plugins = stage.folder.path().join("plugins");
     for left in ["toy/0123456789abcdef.new", "toy/fedcba9876543210", "other/0123456789abcdef"] {
         std::fs::create_dir_all(plugins.join(left)).expect("made");

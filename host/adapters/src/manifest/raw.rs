@@ -11,6 +11,7 @@ use super::run::RawRun;
 use super::serve::RawServe;
 use super::{Access, CommandLine, Endpoint, Framing, Links, Login, Matches, Reaches, Rehearsal, Requests, Root};
 use crate::answers::RawAnswers;
+use crate::signature::PublisherKey;
 use crate::template::{Address, Argument, InvalidTemplate};
 
 #[derive(Deserialize)]
@@ -22,6 +23,8 @@ pub(super) struct RawManifest {
     pub(super) wit: Spanned<String>,
     #[serde(default)]
     pub(super) aliases: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) publishers: Vec<PublisherKey>,
     #[serde(default)]
     pub(super) matches: Matches,
     #[serde(default)]

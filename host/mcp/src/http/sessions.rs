@@ -107,10 +107,13 @@ impl Sessions {
             }
             None => None,
         };
+        // Made before anything is awaited: the caller may be dropped there.
+        let stream =
+            OpenStream { id: SessionId::clone(id), open: Arc::clone(&self.open), mesh: Arc::clone(&self.mesh) };
         if let Some(connection) = first {
             show(&self.mesh, &connection, Sign::Stream).await;
         }
-        OpenStream { id: SessionId::clone(id), open: Arc::clone(&self.open), mesh: Arc::clone(&self.mesh) }
+        stream
     }
 
     fn open(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, OpenSession>> {

@@ -157,6 +157,8 @@ async fn a_runner_gives_the_whole_result_and_never_a_handle() {
     assert_eq!(client.structured("gemini_run", r#"{"prompt": "quick"}"#).await["ok"], true);
     let zero = client.call("gemini_run", r#"{"prompt": "quick", "timeout_s": 0}"#).await;
     assert!(zero.starts_with("[`timeout_s` is 0"), "{zero}");
+    let huge = client.call("claude_run", r#"{"prompt": "quick", "timeout_s": 18446744073709551615}"#).await;
+    assert!(huge.starts_with("[`timeout_s` is more than 604800"), "{huge}");
     let typo = client.call("gemini_run", r#"{"task": "quick"}"#).await;
     assert!(typo.contains("It takes") && typo.contains("prompt"), "{typo}");
 }

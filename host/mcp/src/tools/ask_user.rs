@@ -31,7 +31,7 @@ pub(super) struct Input {
 pub(super) struct Output {
     /// the question's id
     question: String,
-    /// answered, refused, expired (refused too) or open
+    /// answered, refused, expired (refused too), withdrawn (not answered) or open
     state: &'static str,
     /// the answer, or why it was refused
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -74,17 +74,21 @@ async fn wait(call: &ToolCall, id: MessageId) -> Result<Option<AskOutcome>, Tool
             outcome = &mut answered => return Ok(Some(outcome.map_err(mesh::AskError::Store)?)),
             () = call.wait.cancelled.cancelled() => break "its agent has cancelled the question",
             () = call.wait.closing.cancelled() => break "its agent has left",
-            () = call.wait.reader_gone.cancelled() => break "its agent has left",
-            () = tokio::time::sleep_until(began + most) => {
-                call.mesh.leave_ask_to_mail(id).await.map_err(mesh::AskError::Store)?;
-                mail_if_nobody_answers(call, id);
-                return Ok(None);
-            }
+            // The client may be back at once, to read what it missed: its user is still asked, and the answer is mailed.
+            () = call.wait.reader_gone.cancelled() => return by_mail(call, id).await,
+            () = tokio::time::sleep_until(began + most) => return by_mail(call, id).await,
             _ = signs.tick() => call.wait.report_progress(began.elapsed(), Some(most), "waiting for the user").await,
         }
     };
     call.mesh.settle_ask(id, why).await.map_err(mesh::AskError::Store)?;
-    Ok(Some(AskOutcome::Settled))
+    // The user may have answered in between, and that counts.
+    Ok(Some(call.mesh.wait_for_answer(id).await.map_err(mesh::AskError::Store)?))
+}
+
+async fn by_mail(call: &ToolCall, id: MessageId) -> Result<Option<AskOutcome>, ToolError> {
+    call.mesh.leave_ask_to_mail(id).await.map_err(mesh::AskError::Store)?;
+    mail_if_nobody_answers(call, id);
+    Ok(None)
 }
 
 /// The process that takes an answer mails it; that nobody answers is mailed by this one, as long as its client is here.
@@ -106,13 +110,14 @@ fn told(id: MessageId, outcome: Option<AskOutcome>) -> ToolOutput<Output> {
         Some(AskOutcome::Answered(UserAnswer::Refuse(why))) => ("refused", Some(why).filter(|why| !why.is_empty())),
         Some(AskOutcome::Answered(answer)) => ("answered", Some(answer_text(&answer))),
         Some(AskOutcome::Expired) => ("expired", None),
-        Some(AskOutcome::Settled) => ("refused", None),
+        Some(AskOutcome::Settled) => ("withdrawn", None),
         None => ("open", None),
     };
     let text = match (state, &answer) {
         ("answered", Some(answer)) => format!("your user answered: {answer}"),
         ("refused", Some(why)) => format!("your user refused: {why}"),
         ("refused", _) => "your user refused".to_owned(),
+        ("withdrawn", _) => "the question was withdrawn before your user had answered".to_owned(),
         ("expired", _) => "no answer came in time, so it counts as refused".to_owned(),
         (_, _) => "no answer yet; it comes by mail".to_owned(),
     };

@@ -14,6 +14,8 @@ use crate::tool_error::ToolError;
 
 /// How long these tools wait if the caller does not say, in seconds.
 const TIMEOUT: u64 = 120;
+/// The longest that a caller may ask for: a week.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
 fn timeout() -> u64 {
     TIMEOUT
@@ -191,8 +193,15 @@ fn new_run(harness: &str, task: String, folder: Option<String>, timeout: u64) ->
 }
 
 async fn begin(call: &ToolCall, run: NewRun) -> Result<String, ToolError> {
-    if run.timeout.is_some_and(|timeout| timeout.is_zero()) {
-        return Err(ToolError::new("`timeout_s` is 0, and a run needs time", "Leave it out for 120."));
+    match run.timeout {
+        Some(Duration::ZERO) => {
+            return Err(ToolError::new("`timeout_s` is 0, and a run needs time", "Leave it out for 120."));
+        }
+        Some(timeout) if timeout > LONGEST => {
+            let most = LONGEST.as_secs();
+            return Err(ToolError::new(format!("`timeout_s` is more than {most}"), "Ask for less, or leave it out."));
+        }
+        Some(_) | None => {}
     }
     Ok(call.runs()?.start(&call.caller, run).await?)
 }
@@ -200,7 +209,7 @@ async fn begin(call: &ToolCall, run: NewRun) -> Result<String, ToolError> {
 /// Runs a task to its end. If the client cancels the call or leaves, the run is ended with it.
 async fn to_its_end(call: &ToolCall, run: NewRun) -> Result<Value, ToolError> {
     // The run keeps its own time; this is only so that a call never hangs.
-    let most = run.timeout.unwrap_or_default() + Duration::from_secs(60);
+    let most = run.timeout.unwrap_or_default().saturating_add(Duration::from_secs(60));
     let id = begin(call, run).await?;
     match call.wait_for_end(&id, most).await? {
         Waited::Ended(result) => Ok(result),

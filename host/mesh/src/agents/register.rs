@@ -19,7 +19,7 @@ use crate::names::{AgentName, InvalidName};
 use crate::sessions::identify;
 use crate::sessions::identify::{CONNECTION, bare, key_digest};
 use crate::sessions::record;
-use crate::sessions::{Principal, SessionRef, Transport, ticket};
+use crate::sessions::{Principal, SessionRecord, SessionRef, Transport, ticket};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -244,9 +244,16 @@ impl Mesh {
         };
         record::observe(&self.core, &harness, &session, None).await?;
         let reference = SessionRef { harness, id: session.id };
-        if let (None, Some(connection)) = (&caller.session, &caller.connection) {
-            let sign = self.connections.sign_of(connection, caller.transport);
-            record::change_session(&self.core, &reference, |record| record.shown_by = sign).await?;
+        if let Some(connection) = &caller.connection {
+            let sign = caller.session.is_none().then(|| self.connections.sign_of(connection, caller.transport));
+            let client = self.connections.client(Some(connection)).and_then(|pid| self.core.machine.process(pid));
+            if sign.is_some() || client.is_some() {
+                let note = |record: &mut SessionRecord| {
+                    record.shown_by = sign.unwrap_or(record.shown_by);
+                    record.client = client.or(record.client);
+                };
+                record::change_session(&self.core, &reference, note).await?;
+            }
         }
         record::bind_agent(&self.core, &agent.name, &reference).await?;
         invitation::settle_invitation(&self.core, &reference, &agent.name).await?;

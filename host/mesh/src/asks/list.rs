@@ -57,19 +57,27 @@ pub(crate) async fn looked_after(mesh: &Mesh) -> Result<Vec<Ask>, StoreError> {
     let mut asks = Vec::new();
     for ask in all(core).await? {
         let ask = match ask.status(now) {
-            AskStatus::Open => match why_nobody_waits(core, &ask).await? {
-                Some(why) => settle(core, ask.id, why).await?.unwrap_or(ask),
-                None => ask,
+            AskStatus::Open => match why_nobody_waits(core, &ask).await {
+                Ok(Some(why)) => settle(core, ask.id, why).await?.unwrap_or(ask),
+                Ok(None) => ask,
+                Err(error) => unseen(ask, &error),
             },
-            AskStatus::Answered | AskStatus::Expired => {
-                answer::carry_out(mesh, &ask).await?;
-                ask
-            }
+            AskStatus::Answered | AskStatus::Expired => match answer::carry_out(mesh, &ask).await {
+                Ok(()) => ask,
+                Err(error) => unseen(ask, &error),
+            },
             AskStatus::Settled => ask,
         };
         asks.push(ask);
     }
     Ok(asks)
+}
+
+/// A question that cannot be looked after now, as while the servers of its mesh are out of reach, hides no other one.
+fn unseen(ask: Ask, error: &StoreError) -> Ask {
+    let error: &dyn std::error::Error = error;
+    tracing::warn!(id = %ask.id, error, "a question is not looked after now");
+    ask
 }
 
 /// Why nobody has to answer an open question any more; none if somebody has to.

@@ -14,6 +14,7 @@ use crate::asks::about_command::CommandConsent;
 use crate::commands::order;
 use crate::commands::{Command, CommandStage, CommandStatus, Ended, LONGEST_RESULT, Run};
 use crate::core::Core;
+use crate::delivery::backoff::spaced;
 use crate::delivery::chain;
 use crate::delivery::serve::Either;
 use crate::delivery::wake_file::{self, Counts};
@@ -31,6 +32,8 @@ use crate::storage::records::{self, Next};
 const SURE: u64 = 60_000;
 /// Renewal interval of a running command.
 const RENEWED: Duration = Duration::from_secs(20);
+/// For how long a result is kept that the servers do not take, in milliseconds.
+const KEPT_RESULT: u64 = 600_000;
 /// After how many milliseconds to check a busy session again.
 const LATER: u64 = 2_000;
 
@@ -191,7 +194,7 @@ async fn obstacle(core: &Core, command: &Command, record: &SessionRecord) -> Res
         let why = "an argument holds a line break or another control character, which is never passed to a harness";
         return Ok(Some(Prospect::Waits(left_to_others(why, &command.to))));
     }
-    if record.paused.is_some() {
+    if agents::pause::is_paused(core, &command.to).await? {
         return Ok(Some(Prospect::Waits(format!("the user of `{}` has paused it", command.to))));
     }
     match record::activity(core, record) {
@@ -247,18 +250,41 @@ async fn carry_out(
     let ran = loop {
         tokio::select! {
             ran = &mut running => break ran,
-            () = tokio::time::sleep(RENEWED) => change_run(core, *id, |run| run.until = core.machine.now().plus(SURE)).await?,
+            () = tokio::time::sleep(RENEWED) => {
+                let renewed = change_run(core, *id, |run| run.until = core.machine.now().plus(SURE)).await;
+                // It has begun, and goes on whether or not that can be noted.
+                if let Err(error) = renewed {
+                    tracing::warn!(%error, %id, "that a command still runs could not be noted");
+                }
+            }
         }
     };
     match ran {
-        Ok(ran) => self::ran(core, &command, ran).await.map(|()| 0),
+        Ok(ran) => store_result(core, &command, &ran).await.map(|()| 0),
         Err(HarnessError::Busy(wait)) => {
             give_back(core, *id).await?;
             Ok(u64::from(wait))
         }
         Err(error) => {
             let said = format!("it did not start: {error}");
-            self::ran(core, &command, Ran { ended: Some(Ended::Failed), said, evidence: None }).await.map(|()| 0)
+            let ran = Ran { ended: Some(Ended::Failed), said, evidence: None };
+            store_result(core, &command, &ran).await.map(|()| 0)
+        }
+    }
+}
+
+/// Stores the result of a command, again and again for a while if the servers cannot be reached: nobody else knows it.
+async fn store_result(core: &Core, command: &Command, ran: &Ran) -> Result<(), StoreError> {
+    let (mut failed, mut waited) = (0, 0);
+    loop {
+        match self::ran(core, command, ran.clone()).await {
+            Err(error) if error.is_out_of_reach() && waited < KEPT_RESULT => {
+                tracing::debug!(%error, id = %command.id, "the result of a command waits");
+                let wait = spaced(LATER, failed);
+                tokio::time::sleep(Duration::from_millis(wait)).await;
+                (failed, waited) = (failed + 1, waited + wait);
+            }
+            outcome => return outcome,
         }
     }
 }

@@ -72,6 +72,9 @@ impl Mesh {
         let Some(_lease) = self.core.local.hold(&keys::delivery(&listed.session)).await? else {
             return Ok(Some(RETRY.as_millis() as u64));
         };
+        // The agent's own pause decides: the record may be a new session's, or from before the pause ended.
+        let is_paused = pause::is_paused(&self.core, agent).await?;
+        pause::note_on(&self.core, &listed.session, is_paused).await?;
         // Read again, now under the lease and with the route hint.
         let Some(record) = record::session_record(&self.core, &listed.session).await? else { return Ok(None) };
         if record::lives_elsewhere(&self.core, agent).await? {
@@ -79,7 +82,7 @@ impl Mesh {
         }
         let activity = record::activity(&self.core, &record);
         let now = self.core.machine.now();
-        if activity == Activity::NeedsInput && record.watches_wake_file {
+        if activity == Activity::NeedsInput && record.watches_wake_file && record.paused.is_none() {
             return self.ask_again(agent, &record).await;
         }
         if let Some(until) = record.stopped_until(now, self.core.limits.after_stop) {

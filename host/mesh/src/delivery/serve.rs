@@ -148,9 +148,18 @@ impl Mesh {
             // round that begins all passes again while some run would never come to an end.
             let mut skipped = BTreeMap::new();
             for (agent, record) in clients {
-                if has_deliverable(&self.core, &self.inboxes, &agent).await?
-                    && !self.begin_pass(&mut passes, &agent, &record)
-                {
+                let waits = match has_deliverable(&self.core, &self.inboxes, &agent).await {
+                    Err(error) if !error.is_out_of_reach() => {
+                        tracing::warn!(%error, %agent, "its mail could not be looked at");
+                        passes.look_again_in(RETRY.as_millis() as u64);
+                        false
+                    }
+                    looked => looked?,
+                };
+                if !waits && let Some(wait) = free_in(&self.core, &self.inboxes, &agent).await {
+                    passes.look_again_in(wait);
+                }
+                if waits && !self.begin_pass(&mut passes, &agent, &record) {
                     skipped.insert(record.session.clone(), (agent, record));
                 }
             }
@@ -166,7 +175,15 @@ impl Mesh {
                         match turn {
                             Turn::Due => break,
                             Turn::Ended(session, outcome) => {
-                                if let Some(wait) = outcome? {
+                                // What is wrong with one session's records must not stop the others' mail.
+                                let wait = match outcome {
+                                    Err(error) if !error.is_out_of_reach() => {
+                                        tracing::warn!(%error, session = session.id, "its mail waits");
+                                        Some(RETRY.as_millis() as u64)
+                                    }
+                                    outcome => outcome?,
+                                };
+                                if let Some(wait) = wait {
                                     passes.look_again_in(wait);
                                 }
                                 if let Some((agent, record)) = skipped.remove(&session) {
@@ -250,6 +267,21 @@ pub(crate) async fn has_deliverable(core: &Core, inboxes: &Inboxes, agent: &Agen
     hand_over::refresh(core, &mut inbox, agent).await?;
     let now = core.machine.now();
     Ok(inbox.open.presentable(now).any(|slot| deliverable(slot, now)))
+}
+
+/// After how many milliseconds the first of an agent's mail is free that is leased, or held until a time. No change in
+/// the store tells of that.
+async fn free_in(core: &Core, inboxes: &Inboxes, agent: &AgentName) -> Option<u64> {
+    let inbox = inboxes.of(agent);
+    let inbox = inbox.lock().await;
+    let now = core.machine.now();
+    let ends = inbox.open.all().filter(|slot| slot.header.priority > Priority::Low).filter_map(|slot| {
+        let history = &slot.history;
+        let lease = history.lease.as_ref().filter(|_| history.is_leased(now)).map(|lease| lease.until);
+        let hold = history.hold.as_ref().and_then(|hold| hold.until).filter(|until| now < *until);
+        lease.max(hold)
+    });
+    ends.min().map(|until| until.since(now))
 }
 
 /// The watched keys, in the shared and in the local store.

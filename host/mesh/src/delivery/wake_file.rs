@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use store::{Durability, Position, StoreError};
 
+use crate::agents::pause;
 use crate::asks;
 use crate::core::Core;
 use crate::delivery::loop_guard::{Wakes, why_held};
@@ -88,9 +89,12 @@ pub(crate) async fn ring(
     record: Option<&SessionRecord>,
     ring: &Ring,
 ) -> Result<bool, StoreError> {
-    // Where the harness watches the file, a line would begin a turn of a paused agent.
-    let wakes = |record: &&SessionRecord| record.paused.is_none() && can_wake(core, record, ring.priority);
-    let Some(record) = record.filter(wakes) else { return Ok(false) };
+    let Some(record) = record.filter(|record| can_wake(core, record, ring.priority)) else { return Ok(false) };
+    // Where the harness watches the file, a line would begin a turn of a paused agent. Its session's record may not say
+    // so yet, or still say it.
+    if pause::is_paused(core, to).await? {
+        return Ok(false);
+    }
     let counts = match record::activity(core, record) == Activity::Idle && !ring.is_users() && !ring.again {
         true => Counts::WithOthers,
         false => Counts::Never,

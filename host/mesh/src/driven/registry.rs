@@ -11,6 +11,9 @@ use crate::ports::machine::Instant;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
+/// How many requests to stop it may wait behind as much text as may.
+const SPARE_REQUESTS: usize = 8;
+
 /// Why a driven agent could not be begun or found.
 #[derive(Debug, thiserror::Error)]
 pub enum DrivenError {
@@ -185,7 +188,10 @@ impl Mesh {
         let mut full = false;
         let changed = self
             .change_driven(record.id, |record| {
-                full = record.requests.len() >= MOST_REQUESTS;
+                // However much waits, it can be stopped.
+                let is_text = matches!(request.kind, RequestKind::Prompt { .. } | RequestKind::Steer { .. });
+                let most = if is_text { MOST_REQUESTS } else { MOST_REQUESTS + SPARE_REQUESTS };
+                full = record.requests.len() >= most;
                 if !full && record.ended.is_none() {
                     record.requests.push(request.clone());
                     also(record);

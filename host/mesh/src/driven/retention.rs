@@ -3,6 +3,7 @@
 use store::StoreError;
 
 use super::record::DrivenRecord;
+use crate::allowances::still_counts;
 use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::ports::data_files::DataFiles;
@@ -20,7 +21,8 @@ pub(crate) async fn clean_up_driven(
         let Some((revision, record)) = sound::<DrivenRecord>(core, &key).await? else { continue };
         // A worktree goes first, and stays as long as it holds work: only the record says whose that is.
         let holds_work = matches!(&record.workplace, Workplace::Worktree { folder, .. } if files.has_worktree(folder));
-        if !holds_work && record.ended.is_some_and(|end| now.since(end.at) > core.limits.keep) {
+        let is_needed = holds_work || still_counts(record.by.as_ref(), record.started, now);
+        if !is_needed && record.ended.is_some_and(|end| now.since(end.at) > core.limits.keep) {
             remove_one(core, RecordKind::DrivenAgents, (&key, revision), dry_run, tally).await?;
         }
     }

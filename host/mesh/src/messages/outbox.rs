@@ -296,7 +296,8 @@ pub(crate) async fn queued(core: &Core) -> Result<Vec<Queued>, StoreError> {
     Ok(all)
 }
 
-/// Queues a message on this machine for the recipients that do not have it.
+/// Queues a message on this machine for the recipients that do not have it. No address is a channel, and if anybody
+/// has the message, the addresses are the recipients' full names.
 pub(crate) async fn queue(
     core: &Core,
     sending: Sending,
@@ -308,8 +309,7 @@ pub(crate) async fn queue(
     let mut waiting = Vec::new();
     for address in to {
         let name: AgentName = address.parse().map_err(AddressError::Invalid)?;
-        let mate = name.in_team(sending.from.team()).ok();
-        if !stored.contains(&name) && mate.is_none_or(|mate| !stored.contains(&mate)) && !waiting.contains(&name) {
+        if !stored.contains(&name) && !waiting.contains(&name) {
             waiting.push(name);
         }
     }

@@ -153,23 +153,32 @@ impl Mesh {
             OutboxState::Open => {}
             OutboxState::Blocked(by) => {
                 sent.waits_for = Some(by);
-                return outbox::queue(&self.core, sending, to, Reach::Named, sent).await;
+                let to = with_members(&self.core, &sending.from, to).await?;
+                return outbox::queue(&self.core, sending, &to, Reach::Named, sent).await;
             }
-            OutboxState::Busy => return self.queue_behind(sending, to, Reach::Named).await,
+            OutboxState::Busy => {
+                let to = with_members(&self.core, &sending.from, to).await?;
+                return self.queue_behind(sending, &to, Reach::Named).await;
+            }
         }
-        match self.send_by_address(&sending, to, &mut sent).await {
-            Ok(()) => Ok(sent),
-            Err(error) => match error.out_of_reach() {
-                Some(cause) => {
-                    sent.waits_for = Some(WaitsFor::end_of(cause));
-                    outbox::queue(&self.core, sending, to, Reach::Named, sent).await
-                }
-                None => Err(error),
+        let (error, to): (SendError, Result<Vec<String>, &[String]>) = match self.resolved(&sending, to).await {
+            Ok(recipients) => match self.send_to(&sending, &recipients, Reach::Named, Try::First, &mut sent).await {
+                Ok(()) => return Ok(sent),
+                Err(error) => (error, Ok(recipients.iter().map(ToString::to_string).collect())),
             },
-        }
+            Err(error) => (error, Err(to)),
+        };
+        let Some(cause) = error.out_of_reach() else { return Err(error) };
+        sent.waits_for = Some(WaitsFor::end_of(cause));
+        let to = match to {
+            Ok(recipients) => recipients,
+            Err(typed) => with_members(&self.core, &sending.from, typed).await?,
+        };
+        outbox::queue(&self.core, sending, &to, Reach::Named, sent).await
     }
 
-    async fn send_by_address(&self, sending: &Sending, to: &[String], sent: &mut Sent) -> Result<(), SendError> {
+    /// The agents that these addresses mean, each once.
+    async fn resolved(&self, sending: &Sending, to: &[String]) -> Result<Vec<AgentName>, SendError> {
         let mut recipients = Vec::new();
         for address in to {
             if ChannelName::is_meant(address) {
@@ -185,7 +194,7 @@ impl Mesh {
                 recipients.push(name);
             }
         }
-        self.send_to(sending, &recipients, Reach::Named, Try::First, sent).await
+        Ok(recipients)
     }
 
     /// Sends a message to everyone in an audience.
@@ -309,7 +318,16 @@ impl Mesh {
                 route: "reply".to_owned(),
                 evidence: Some(serde_json::json!({ "reply": sent.id })),
             };
-            inbox::receipt(&self.core, &answered.to, &[answered.id], &event, Durability::Synced).await?;
+            match inbox::receipt(&self.core, &answered.to, &[answered.id], &event, Durability::Synced).await {
+                Ok(()) => {}
+                // It waits in the outbox for nothing but this.
+                Err(error) if reach == Reach::Named && error.is_out_of_reach() => return Err(error.into()),
+                // Every recipient has the message: its sender must not send it again because of this.
+                Err(error) => {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(error, id = %answered.id, "that a message was answered is not noted");
+                }
+            }
         }
         remember_sent(&self.core, &message, sent, cause.as_ref()).await;
         Ok(())
@@ -375,6 +393,25 @@ impl Mesh {
         }
         Ok((first.unwrap_or(message.id), outcome))
     }
+}
+
+/// Addresses for the outbox: with a channel's members in its place, because only names can wait there.
+async fn with_members(core: &Core, from: &AgentName, to: &[String]) -> Result<Vec<String>, SendError> {
+    let mut all = Vec::new();
+    for address in to {
+        if !ChannelName::is_meant(address) {
+            all.push(address.clone());
+            continue;
+        }
+        match channel::recipients(core, address, from).await {
+            Ok(members) => all.extend(members.iter().map(ToString::to_string)),
+            Err(SendError::Unreadable(source)) if source.is_out_of_reach() => {
+                return Err(SendError::ChannelOutOfReach { channel: address.parse()?, source });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
 }
 
 fn sending(core: &Core, caller: &Principal, draft: Draft) -> Result<Sending, SendError> {

@@ -22,6 +22,15 @@ pub enum SendError {
     /// Nobody is in that channel.
     #[error("no agent has joined `{0}`")]
     EmptyChannel(ChannelName),
+    /// The servers hold who is in that channel, and cannot be reached.
+    #[error("nothing was sent: the servers hold the members of `{channel}`, and they cannot be reached")]
+    ChannelOutOfReach {
+        /// The channel.
+        channel: ChannelName,
+        /// The cause.
+        #[source]
+        source: store::StoreError,
+    },
     /// The caller is not registered.
     #[error("you have not registered")]
     NotRegistered,
@@ -80,6 +89,7 @@ impl SendError {
             | SendError::NobodyElse
             | SendError::Channel(_)
             | SendError::EmptyChannel(_)
+            | SendError::ChannelOutOfReach { .. }
             | SendError::UnknownReply(_)
             | SendError::OtherUnderKey { .. }
             | SendError::NotQueued(_) => None,

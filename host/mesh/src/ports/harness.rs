@@ -502,4 +502,10 @@ pub trait Harnesses: Send + Sync + 'static {
     async fn get(&self, name: &str) -> Result<Option<std::sync::Arc<dyn Harness>>, HarnessError>;
     /// The harnesses that may match this caller. An adapter that cannot match is not loaded.
     async fn candidates(&self, seen: &Caller) -> Vec<Candidate>;
+    /// The harness whose agent runs a process with these variables in its shell, as far as they show it; without loading
+    /// anything.
+    fn shell_of(&self, variables: &[(String, String)]) -> Option<String> {
+        let _ = variables;
+        None
+    }
 }

@@ -116,10 +116,13 @@ async fn look_at_edits(core: &Core, reading: &Reading, speaker: Option<&SessionR
     for (repository, patterns) in written(core, &reading.edits, workdir, &mut own) {
         held.extend(held_from(core, &editors, &repository, &patterns).await?);
     }
+    if held.is_empty()
+        && let (Some(ttl), Some(agent)) = (core.limits.edits.auto_reserve, &me)
+    {
+        // Another agent may have reserved a file since it was looked at, as when both edit it at once.
+        held = reserve_in_passing(core, agent, (speaker, &editors), own, ttl).await?;
+    }
     if held.is_empty() {
-        if let (Some(ttl), Some(agent)) = (core.limits.edits.auto_reserve, &me) {
-            reserve_in_passing(core, agent, speaker, own, ttl).await?;
-        }
         return Ok(EditAdvice::default());
     }
     let kind = match core.limits.edits.mode {
@@ -157,7 +160,11 @@ async fn held_from(
     paths: &[Glob],
 ) -> Result<Vec<Conflict>, StoreError> {
     let Some(ledger) = reserve::ledger(core, repository).await? else { return Ok(Vec::new()) };
-    let mut held = ledger.exclusive(editors, paths, core.machine.now());
+    without_gone(core, ledger.exclusive(editors, paths, core.machine.now())).await
+}
+
+/// The conflicts with agents that can still be asked.
+async fn without_gone(core: &Core, mut held: Vec<Conflict>) -> Result<Vec<Conflict>, StoreError> {
     let mut gone: BTreeMap<AgentName, bool> = BTreeMap::new();
     for conflict in &held {
         let owner = &conflict.held.owner;
@@ -228,21 +235,26 @@ fn places(core: &Core, path: &Path, here: Option<&Checkout>) -> io::Result<Vec<F
 }
 
 /// Reserves exactly these files for an agent that is about to write them, unless another agent has a reservation there.
+/// Returns the exclusive ones among those.
 async fn reserve_in_passing(
     core: &Core,
     agent: &AgentName,
-    session: Option<&SessionRef>,
+    (session, editors): (Option<&SessionRef>, &BTreeSet<AgentName>),
     files: BTreeMap<Repository, Vec<Glob>>,
     ttl: Ttl,
-) -> Result<(), StoreError> {
+) -> Result<Vec<Conflict>, StoreError> {
+    let mut held = Vec::new();
     for (repository, patterns) in files {
         let patterns = patterns.into_iter().filter(|pattern| !pattern.is_too_long());
         let ids: Vec<_> = patterns.map(|pattern| (core.new_id(core.machine.now()), pattern)).collect();
-        let reserved = reserve::change_ledger(core, &repository, |ledger| {
-            let reserved = ledger.reserve_in_passing(agent, session, &ids, ttl, core.machine.now());
-            (!reserved.is_empty(), reserved)
+        let paths: Vec<Glob> = ids.iter().map(|(_, pattern)| pattern.clone()).collect();
+        let (reserved, conflicts) = reserve::change_ledger(core, &repository, |ledger| {
+            let now = core.machine.now();
+            let reserved = ledger.reserve_in_passing(agent, session, &ids, ttl, now);
+            (!reserved.is_empty(), (reserved, ledger.exclusive(editors, &paths, now)))
         })
         .await?;
+        held.extend(without_gone(core, conflicts).await?);
         let new: Vec<&Glob> = reserved.iter().filter(|one| one.is_new).map(|one| &one.pattern).collect();
         if !new.is_empty() {
             let details = serde_json::json!({
@@ -251,7 +263,7 @@ async fn reserve_in_passing(
             core.event_log.note("reserved", details).await;
         }
     }
-    Ok(())
+    Ok(held)
 }
 
 /// Stores advice for the next answer that may show it to the session. A subagent that has not registered is shown

@@ -168,7 +168,7 @@ impl Mesh {
             self.core.event_log.note("reservation-taken", details).await;
         }
         if somebody_is_to_be_told {
-            self.tell_of_taken(caller, &wanted.repository).await?;
+            self.tell_of_taken(caller, &wanted.repository).await;
         }
         Ok(Reserved::Granted { granted, taken, given_up })
     }
@@ -201,13 +201,21 @@ impl Mesh {
             let details = serde_json::json!({ "agent": owner, "repository": repository, "patterns": patterns });
             self.core.event_log.note("released", details).await;
         }
-        self.tell_of_taken(caller, repository).await?;
+        self.tell_of_taken(caller, repository).await;
         Ok(Released { released })
     }
 
     /// Sends a message to every owner whose reservation was taken and who has not been told, even if the taker's
-    /// process ended before it could.
-    pub(crate) async fn tell_of_taken(&self, caller: &Principal, repository: &Repository) -> Result<(), StoreError> {
+    /// process ended before it could. Whoever cannot be told now is told by the next call, and the caller's own request
+    /// has taken effect: errors are only logged.
+    async fn tell_of_taken(&self, caller: &Principal, repository: &Repository) {
+        if let Err(error) = self.try_to_tell_of_taken(caller, repository).await {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "whose reservations were taken by force could not be looked at or noted");
+        }
+    }
+
+    async fn try_to_tell_of_taken(&self, caller: &Principal, repository: &Repository) -> Result<(), StoreError> {
         let untold = self::ledger(&self.core, repository).await?.map(|ledger| ledger.untold()).unwrap_or_default();
         let mut told = Vec::new();
         for reservation in untold {
@@ -223,16 +231,20 @@ impl Mesh {
                 idempotency_key: Some(format!("reservation-taken-{}", reservation.id)),
                 ..Draft::default()
             };
-            let outcome = match agents::list::load_agent(&self.core, &reservation.owner).await? {
-                Some(_) => self.tell(caller, &taken.by, &reservation.owner, draft).await,
+            let outcome = match agents::list::load_agent(&self.core, &reservation.owner).await {
+                Ok(Some(_)) => self.tell(caller, &taken.by, &reservation.owner, draft).await,
                 // The agent was removed, so no one is left to tell.
-                None => Ok(()),
+                Ok(None) => Ok(()),
+                Err(error) => Err(error.into()),
             };
             match outcome {
                 // An earlier try sent it in other words; it is not sent again.
                 Ok(()) | Err(SendError::OtherUnderKey { .. }) => told.push(reservation.id),
-                Err(SendError::Store { source, .. } | SendError::Unreadable(source)) => return Err(source),
-                Err(error) => tracing::warn!(owner = %reservation.owner, %error, "the owner could not be told"),
+                Err(error) => {
+                    let owner = &reservation.owner;
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(%owner, error, "the owner of a taken reservation could not be told");
+                }
             }
         }
         if told.is_empty() {
@@ -272,6 +284,7 @@ pub(crate) async fn change_ledger<R: Send>(
 ) -> Result<R, StoreError> {
     renamed::follow(core, repository).await?;
     let key = keys::reservations_of(repository);
+    let began = core.machine.now();
     let mut is_put = false;
     // Not synced: a reservation binds running processes only, and its holder dies with the power too.
     let answer = records::update(core.shared.as_ref(), &key, Durability::Process, |old: Option<Ledger>| {
@@ -289,7 +302,7 @@ pub(crate) async fn change_ledger<R: Send>(
     })
     .await?;
     if is_put {
-        renamed::note(core, repository).await;
+        renamed::note(core, repository, began).await;
     }
     Ok(answer)
 }

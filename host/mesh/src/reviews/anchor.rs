@@ -102,8 +102,17 @@ pub fn fingerprint(finding: &Finding) -> String {
         Some(lines) => lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join("\n"),
         None => finding.title.to_lowercase(),
     };
+    digest(&[&finding.rule, &finding.file, &text])
+}
+
+/// The fingerprint of a later place in the file with the same rule and text: the second, the third, and so on.
+pub(super) fn fingerprint_of_later(first: &str, ordinal: usize) -> String {
+    digest(&[first, &ordinal.to_string()])
+}
+
+fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
-    for part in [finding.rule.as_str(), finding.file.as_str(), text.as_str()] {
+    for part in parts {
         hash.update(part.as_bytes());
         hash.update([0]);
     }

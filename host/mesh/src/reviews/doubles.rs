@@ -1,5 +1,8 @@
 //! Findings that several reviewers made, or one made twice, become one.
 
+use std::collections::BTreeMap;
+
+use super::anchor::fingerprint_of_later;
 use super::finding::Finding;
 
 /// Lines that two findings about one thing may lie apart.
@@ -7,7 +10,8 @@ const APART: u32 = 2;
 /// The part of their words that two titles about one thing share.
 const ALIKE: f64 = 0.5;
 
-/// Makes one finding of those that are about the same thing. Keeps their order.
+/// Makes one finding of those that are about the same thing. Keeps their order. Of what is left, no two have one
+/// fingerprint.
 pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
     let mut merged: Vec<Finding> = Vec::new();
     for finding in findings {
@@ -16,13 +20,26 @@ pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
             None => merged.push(finding),
         }
     }
+    number(&mut merged);
     merged
 }
 
-fn is_double(one: &Finding, other: &Finding) -> bool {
-    if one.fingerprint == other.fingerprint {
-        return true;
+/// Tells findings with one fingerprint apart, by their order in the file. The first keeps it.
+fn number(findings: &mut [Finding]) {
+    let mut in_order: Vec<&mut Finding> = findings.iter_mut().collect();
+    in_order.sort_by_key(|finding| (finding.start, finding.end));
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for finding in in_order {
+        let count = seen.entry(finding.fingerprint.clone()).or_default();
+        *count += 1;
+        if *count > 1 {
+            finding.fingerprint = fingerprint_of_later(&finding.fingerprint, *count);
+        }
     }
+}
+
+/// The same rule on the same text elsewhere in the file is another defect, although its fingerprint is the same.
+fn is_double(one: &Finding, other: &Finding) -> bool {
     let near = one.start <= other.end.saturating_add(APART) && other.start <= one.end.saturating_add(APART);
     one.file == other.file && near && (one.rule == other.rule || alike(&one.title, &other.title))
 }
@@ -99,6 +116,21 @@ mod tests {
             &["codex+claude logic low a.rs:10"],
         );
         check(&["codex x low a.rs 10 once", "codex x low a.rs 10 once"], &["codex x low a.rs:10"]);
+    }
+
+    #[test]
+    fn the_same_text_elsewhere_in_a_file_is_another_finding_with_a_fingerprint_of_its_own() {
+        let lines = ["codex x low a.rs 40 a leak", "codex x low a.rs 10 a leak", "claude x low a.rs 11 a leak"];
+        let found: Vec<Finding> = lines.iter().map(|line| finding(line)).collect();
+        let plain = found[0].fingerprint.clone();
+        assert_eq!(plain, found[1].fingerprint);
+        let merged = merge(found.clone());
+        let told: Vec<_> = merged.iter().map(|one| (one.start, one.by.len(), one.fingerprint == plain)).collect();
+        assert_eq!(told, [(40, 1, false), (10, 2, true)], "the first in the file keeps it");
+        let again = merge(found.into_iter().rev().collect());
+        let of = |findings: &[Finding]| findings.iter().find(|one| one.start == 40).map(|one| one.fingerprint.clone());
+        assert_eq!(of(&again), of(&merged), "whatever their order");
+        assert_eq!(merged[0].fingerprint.len(), plain.len());
     }
 
     #[test]

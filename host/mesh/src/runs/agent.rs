@@ -4,7 +4,7 @@ use store::{Durability, StoreError};
 
 use crate::agents::{Profile, remote_presence};
 use crate::names::AgentName;
-use crate::ports::machine::Life;
+use crate::ports::machine::{Life, Process};
 use crate::runs::{RunId, RunRecord};
 use crate::sessions::record;
 use crate::sessions::{Activity, Evidence, Principal, Session, SessionRecord, SessionRef, Transport};
@@ -89,18 +89,26 @@ impl Mesh {
         record::change_session(&self.core, reference, |record| record.activity = Activity::Busy).await
     }
 
-    /// The live session whose process is among these, with its agent: what runs below a harness, although nothing in its
-    /// environment says so.
+    /// The live session whose process, or whose client's, is among these, with its agent: what runs below a harness,
+    /// although nothing in its environment says so.
     pub async fn session_of_process(
         &self,
         processes: &[u32],
     ) -> Result<Option<(SessionRef, Option<AgentName>)>, StoreError> {
         let is_above = |record: &SessionRecord| {
-            let runs_here = record::life(&self.core, record) == Some(Life::Runs);
-            runs_here && record.process.is_some_and(|process| processes.contains(&process.pid))
+            let runs_here = |process: &Process| {
+                processes.contains(&process.pid) && record::life_of(&self.core, record, *process) == Life::Runs
+            };
+            let of_client = record.client.as_ref().filter(|_| record.activity != Activity::Ended);
+            record.process.iter().chain(of_client).any(runs_here)
         };
         let found = record::sessions(&self.core).await?.into_iter().map(|view| view.record).find(is_above);
         Ok(found.map(|record| (record.session, record.agent)))
+    }
+
+    /// The harness whose agent runs a process with these variables in its shell, as far as they show it.
+    pub fn shell_of(&self, variables: &[(String, String)]) -> Option<String> {
+        self.core.harnesses.shell_of(variables)
     }
 
     /// Notes that a run has ended.

@@ -100,6 +100,10 @@ pub struct SessionRecord {
     /// The harness's process, to tell a dead session from a silent one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<Process>,
+    /// The process that started the server through which it registered: its MCP client's. What runs below that is its
+    /// agent's, as far as anybody can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Process>,
     /// Further processes of the harness that have it open: its user resumed it in a second terminal.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Process>,
@@ -182,6 +186,7 @@ impl SessionRecord {
             parent: None,
             workdir: String::new(),
             process: None,
+            client: None,
             others: Vec::new(),
             process_space: None,
             beat: None,

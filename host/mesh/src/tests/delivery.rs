@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use store::{Durability, Store as _};
 use tokio_util::sync::CancellationToken;
 
 use super::{World, name};
@@ -9,6 +10,7 @@ use crate::Served;
 use crate::messages::receipt::{Awaits, DeliveryStatus};
 use crate::names::MessageId;
 use crate::ports::harness::{Carries, Delivered, HarnessError};
+use crate::storage::keys;
 use crate::testing::{route, session_call};
 
 /// A world in which `alice` is an idle session, and two processes deliver.
@@ -61,6 +63,30 @@ async fn a_message_that_proves_itself_is_carried_once_by_one_of_two_processes() 
     until(&world, id, "stored, notified by wake-file, shown by turn").await;
     assert_eq!(carried(&world), ["turn to s1"]);
     assert_eq!(world.fetch("alice").await, "");
+    stop.cancel();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_record_of_one_agent_stops_nobody_elses_mail() {
+    let world = World::new();
+    for (session, agent, pid) in [("s1", "alice", 1), ("s2", "bob", 2)] {
+        world.machine.start(pid);
+        world.hook_of(session, "start", Some(pid)).await;
+        world.register(&session_call(session, session), agent).await;
+    }
+    // Her session was handed this: what becomes of it depends on her record.
+    world.say("alice", "hello").await;
+    world.hook("s1", "tool").await;
+    let meta = keys::meta(&name("alice"));
+    let record = world.store.get(&meta).await.expect("read").expect("a record");
+    world.store.swap(&meta, Some(record.revision), Some(b"[]"), Durability::Process).await.expect("written");
+    *world.harnesses.0.routes.lock().expect("unpoisoned") =
+        vec![route("turn", Carries::Message, DeliveryStatus::Shown, 1_000)];
+    let stop = CancellationToken::new();
+    tokio::spawn(Arc::clone(&world.mesh).deliver(Served::Everyone, stop.clone()));
+    let id = world.say("bob", "hello").await;
+    until(&world, id, "stored, notified by wake-file, shown by turn").await;
+    assert_eq!(carried(&world), ["turn to s2"]);
     stop.cancel();
 }
 

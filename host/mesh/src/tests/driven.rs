@@ -102,9 +102,12 @@ async fn a_request_is_kept_until_it_is_done_and_refused_if_it_is_too_much() {
     assert!(matches!(unknown, Err(RequestError::Agent(DrivenError::Unknown(_)))));
     let (_, first) = ask(prompt("one")).await.expect("taken");
     for _ in 1..MOST_REQUESTS {
-        ask(RequestKind::Interrupt).await.expect("taken");
+        ask(prompt("further")).await.expect("taken");
     }
     assert!(matches!(ask(prompt("more")).await, Err(RequestError::TooMany(_))));
+    for stop in [RequestKind::Interrupt, RequestKind::Dismiss { summary: false }] {
+        assert!(ask(stop).await.is_ok(), "however much waits, it can be stopped");
+    }
     let done = world.mesh.change_driven(record.id, |record| record.done(&first.id, None, Some("so".to_owned())));
     done.await.expect("stored");
     let outcome = world.mesh.request_outcome(record.id, &first.id).await.expect("done");

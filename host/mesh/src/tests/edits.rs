@@ -218,6 +218,32 @@ async fn a_peers_reason_closes_nothing_and_begins_no_line() {
 }
 
 #[tokio::test]
+async fn of_two_who_begin_to_edit_a_file_at_once_one_is_refused() {
+    let ten = Ttl::new(10 * MINUTE).ok();
+    let limits = || Limits { edits: EditRules { mode: EditMode::Enforce, auto_reserve: ten }, ..Limits::default() };
+    for turns in 0..40 {
+        let one = World::with(limits());
+        for (session, agent, pid) in [("s1", "alice", 1), ("s2", "bob", 2)] {
+            one.machine.start(pid);
+            one.hook_of(session, "start", Some(pid)).await;
+            one.register(&session_call(session, session), agent).await;
+        }
+        let mesh = World::mesh_over(&one.store, &one.machine, &one.harnesses, limits());
+        let other = World { mesh, ..one.another_process() };
+        one.store.give_way();
+        let (first, second) = tokio::join!(one.hook("s1", "edit:src/a.rs"), async {
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+            edit(&other, "src/a.rs").await
+        });
+        let answers = [first.stdout.unwrap_or_default(), second];
+        let go_on = answers.iter().filter(|answer| answer.is_empty()).count();
+        assert_eq!(go_on, 1, "after {turns} turns: {answers:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_an_agent_edits_is_reserved_for_a_while_if_that_is_wished() {
     let ten = Ttl::new(10 * MINUTE).ok();
     let world = world(EditMode::Enforce, ten);

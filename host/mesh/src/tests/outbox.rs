@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use store::{Position, Store as _};
 
-use super::machines::{LinkState, two};
+use super::machines::{Host, LinkState, two};
 use super::{draft, name};
 use crate::messages::Draft;
 use crate::storage::keys;
@@ -93,6 +93,45 @@ async fn who_has_got_it_is_not_sent_it_again_when_the_line_is_cut_in_between() {
     one.line(LinkState::Good);
     assert_eq!(one.say("bob", "two").await, "stored");
     assert_eq!((other.read("bob").await, other.read("carol").await), ("one, two".to_owned(), "one".to_owned()));
+}
+
+/// Bob and carol, on the other machine, are in `#audit`.
+async fn two_with_a_channel() -> (Host, Host) {
+    let (one, other) = two().await;
+    assert_eq!(other.register(&shell_call(None), "carol").await, "carol");
+    let audit = "#audit".parse().expect("a channel");
+    for member in ["bob", "carol"] {
+        assert!(other.mesh.join_channel(&name(member), &audit).await.expect("joined"));
+    }
+    (one, other)
+}
+
+#[tokio::test]
+async fn who_of_a_channel_has_it_not_is_queued_for_when_the_line_is_cut_in_between() {
+    let (one, other) = two_with_a_channel().await;
+    one.line(LinkState::TakesOneMessage);
+    assert_eq!(one.send("#audit", draft("one")).await, "stored queued");
+    assert_eq!(one.outbox().await, "one waits for carol");
+    one.line(LinkState::Good);
+    assert_eq!(one.say("bob", "two").await, "stored");
+    assert_eq!((other.read("bob").await, other.read("carol").await), ("one, two".to_owned(), "one".to_owned()));
+}
+
+#[tokio::test]
+async fn a_channel_is_sent_to_behind_what_waits_and_not_at_all_while_its_members_are_unknown() {
+    let (one, other) = two_with_a_channel().await;
+    one.line(LinkState::Cut);
+    let refused = "nothing was sent: the servers hold the members of `#audit`, and they cannot be reached";
+    assert_eq!(one.say("#audit", "lost").await, refused);
+    assert_eq!(one.say("bob", "one").await, "queued");
+    assert_eq!(one.say("alice #audit", "lost").await, refused, "also behind another one");
+    one.line(LinkState::Good);
+    let another = one.local.hold(&keys::draining()).await.expect("asked").expect("nobody has it");
+    assert_eq!(one.say("#audit", "two").await, "queued queued");
+    assert_eq!(one.outbox().await, "one waits for bob; two waits for bob waits for carol");
+    drop(another);
+    assert_eq!(one.say("bob", "three").await, "stored");
+    assert_eq!((other.read("bob").await, other.read("carol").await), ("one, two, three".to_owned(), "two".to_owned()));
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use super::{World, draft, name};
 use crate::PauseError;
 use crate::messages::receipt::DeliveryStatus;
 use crate::ports::harness::Carries;
+use crate::sessions::{SessionRef, record};
 use crate::testing::{route, session_call, shell_call};
 
 async fn alice_in_a_session() -> World {
@@ -72,6 +73,32 @@ async fn no_route_is_tried_for_a_paused_agent() {
     }
     stop.cancel();
     delivering.await.expect("it ends");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_agent_is_decides_and_not_what_its_session_is_noted_as() {
+    for (is_paused, expected) in [(true, "stored"), (false, "stored, notified by wake-file, shown by push")] {
+        let world = alice_in_a_session().await;
+        *world.harnesses.0.routes.lock().expect("unpoisoned") =
+            vec![route("push", Carries::Message, DeliveryStatus::Shown, 1_000)];
+        world.hook("s1", "stop").await;
+        if is_paused {
+            pause(&world).await;
+        }
+        // As a new session of hers is noted, or one that was missed when she was resumed.
+        let session = SessionRef { harness: "fake".to_owned(), id: "s1".to_owned() };
+        let noted = (!is_paused).then(|| world.mesh.core.machine.now());
+        let note = record::change_session(&world.mesh.core, &session, |record| record.paused = noted);
+        note.await.expect("noted");
+        let id = world.say("alice", "hello").await;
+        let stop = tokio_util::sync::CancellationToken::new();
+        let deliver = std::sync::Arc::clone(&world.mesh).deliver(crate::Served::Everyone, stop.clone());
+        let delivering = tokio::spawn(deliver);
+        tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        assert_eq!(world.history(id).await, expected, "paused: {is_paused}");
+        stop.cancel();
+        delivering.await.expect("it ends");
+    }
 }
 
 #[tokio::test]

@@ -227,6 +227,25 @@ async fn whoever_dies_while_taking_leaves_the_news_to_the_next_one() {
 }
 
 #[tokio::test]
+async fn an_owner_who_cannot_be_told_now_is_told_later_and_fails_nobodys_request() {
+    let world = world_of(&["alice", "bob", "carol"]).await;
+    world.reserve("alice", ask("a")).await;
+    world.reserve("bob", ask("b")).await;
+    let meta = crate::storage::keys::meta(&name("alice"));
+    let sound = world.store.get(&meta).await.expect("read").expect("a record");
+    let damaged = world.store.swap(&meta, Some(sound.revision), Some(b"[]"), Durability::Process).await;
+    let force = Reserve { others: Others::Take, ..ask("a b") };
+    assert_eq!(world.reserve("carol", force).await, "granted, took a of alice, took b of bob");
+    assert!(world.fetch("bob").await.contains("carol took over `b`"), "who comes after her is told");
+    assert_eq!(world.release("carol", "a").await, "released 1");
+    let damaged = damaged.expect("written");
+    world.store.swap(&meta, damaged, Some(&sound.bytes), Durability::Process).await.expect("written");
+    assert_eq!(world.release("carol", "b").await, "released 1");
+    assert!(world.fetch("alice").await.contains("carol took over `a`"), "the next call tells her");
+    assert_eq!(world.fetch("bob").await, "", "he is not told again");
+}
+
+#[tokio::test]
 async fn a_damaged_value_costs_its_own_repository_alone() {
     let world = world_of(&["alice"]).await;
     let elsewhere = Repository::named("/elsewhere");
@@ -471,6 +490,25 @@ async fn a_repository_whose_folder_is_renamed_keeps_its_reservations() {
     let filter = ReservationFilter { repository: Some(Repository::named("/work-again")), ..Default::default() };
     let found = world.mesh.reservations(&filter).await.expect("listed");
     assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[tokio::test]
+async fn a_new_folder_at_the_old_path_keeps_what_was_reserved_in_it() {
+    let world = world_of(&["alice", "bob"]).await;
+    world.machine.mark_folder("/work", "folder-1");
+    assert_eq!(world.reserve("alice", ask("src/**")).await, "granted");
+    world.machine.pass(1);
+    world.machine.mark_folder("/renamed", "folder-1");
+    world.machine.mark_folder("/work", "folder-2");
+    // Before anything has looked at the renamed one.
+    assert_eq!(world.reserve("bob", ask("docs/**")).await, "granted");
+    world.machine.pass(1);
+    let renamed = Reserve { repository: Repository::named("/renamed"), ..ask("src/a.rs") };
+    assert_eq!(world.reserve("bob", renamed).await, "held: src/** by alice at src/a.rs");
+    let all = listed(&world.mesh, &ReservationFilter::default()).await;
+    let mut all: Vec<String> = all.iter().map(|(at, one)| format!("{} {}", at.as_str(), one.pattern)).collect();
+    all.sort();
+    assert_eq!(all, ["/renamed src/**", "/work docs/**"]);
 }
 
 #[tokio::test]

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use store::memory::Fault;
+
 use super::{World, draft, name};
 use crate::messages::receipt::DeliveryStatus;
 use crate::messages::{Draft, LONGEST_BODY, Priority};
@@ -12,6 +14,30 @@ async fn error(world: &World, to: &str, message: Draft) -> String {
     match world.send(&call("connection-of-alice"), to, message).await {
         Ok(sent) => panic!("{sent:?} was sent"),
         Err(error) => error.to_string(),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_its_recipient_has_is_sent_also_where_no_receipt_can_be_written() {
+    let answered = async |fails: Option<u64>| {
+        let world = World::new();
+        let (alice, bob) = (world.joined("alice").await, world.joined("bob").await);
+        let asked = world.send(&bob, "alice", draft("question")).await.expect("sent").id;
+        let caller = world.mesh.identify(&alice).await.expect("identified");
+        let before = world.store.writes();
+        if let Some(nth) = fails {
+            world.store.fail_at(nth, Fault::Fail);
+        }
+        let answer = Draft { reply_to: Some(asked), ..draft("answer") };
+        let is_sent = world.mesh.send(&caller, &["bob".to_owned()], answer).await.is_ok();
+        let writes = world.store.writes() - before;
+        (writes, is_sent, world.fetch("bob").await)
+    };
+    let (writes, is_sent, _) = answered(None).await;
+    assert!(is_sent && writes > 1, "it and its receipt: {writes}");
+    for nth in 1..=writes {
+        let (_, is_sent, got) = answered(Some(nth)).await;
+        assert_eq!(is_sent, got == "answer", "write {nth} failed");
     }
 }
 

@@ -23,20 +23,37 @@ pub struct Changes {
     pub deleted: Vec<String>,
     /// A patch that `git apply` takes.
     pub patch: Vec<u8>,
+    /// What git could not add, as [`Git::tree_and_left_out`] says it. Whoever took the tree sets it.
+    pub left_out: Vec<String>,
 }
 
 impl Git {
     /// The contents of a working copy now. `scratch` is a folder of ours that holds the objects; it is made if needed.
     pub async fn tree(&self, top: &Path, scratch: &Path) -> Result<Tree, GitError> {
+        self.tree_and_left_out(top, scratch).await.map(|(tree, _)| tree)
+    }
+
+    /// The same, and the paths that git could not add: what it may not read, and nested repositories without a commit.
+    /// The tree has them as the index had them.
+    pub async fn tree_and_left_out(&self, top: &Path, scratch: &Path) -> Result<(Tree, Vec<String>), GitError> {
         let index = scratch.join("index");
         fs::create_dir_all(scratch.join("objects")).map_err(GitError::File)?;
         let own = PathBuf::from(self.text(top, &["rev-parse", "--path-format=absolute", "--git-path", "index"]).await?);
         copy_index(&own, &index).map_err(GitError::File)?;
         let objects = self.objects(top).await?;
         let variables = variables(scratch, &objects, &index);
-        self.bytes(top, &["add", "--all", "--ignore-errors"], &variables.as_pairs(), &[]).await?;
+        let added = self.call(top, &["add", "--all", "--ignore-errors"], &variables.as_pairs(), &[]).await?;
+        let left_out = match added.code {
+            Some(0) => Vec::new(),
+            // All but these was added.
+            Some(1) => left_out(&added.stderr),
+            Some(_) | None => return Err(added.failure()),
+        };
+        if added.code == Some(1) && left_out.is_empty() {
+            return Err(added.failure());
+        }
         let bytes = self.bytes(top, &["write-tree"], &variables.as_pairs(), &[]).await?;
-        Ok(Tree(String::from_utf8_lossy(&bytes).trim().to_owned()))
+        Ok((Tree(String::from_utf8_lossy(&bytes).trim().to_owned()), left_out))
     }
 
     /// What lies between two trees of [`Git::tree`] with the same scratch folder.
@@ -150,6 +167,26 @@ impl Git {
     async fn objects(&self, top: &Path) -> Result<PathBuf, GitError> {
         self.text(top, &["rev-parse", "--path-format=absolute", "--git-path", "objects"]).await.map(PathBuf::from)
     }
+}
+
+/// The paths in what `git add` said of those that it could not add.
+pub(super) fn left_out(said: &[u8]) -> Vec<String> {
+    let mut paths: Vec<String> = Vec::new();
+    for line in String::from_utf8_lossy(said).lines() {
+        let Some(error) = line.strip_prefix("error: ") else { continue };
+        let path = quoted(error).unwrap_or(error).trim_end_matches('/');
+        if !paths.iter().any(|known| known == path) {
+            paths.push(path.to_owned());
+        }
+    }
+    paths
+}
+
+/// What stands in the quotation marks of a line.
+fn quoted(line: &str) -> Option<&str> {
+    let from = line.find(['\'', '"'])?;
+    let to = line.rfind(line.get(from..=from)?)?;
+    line.get(from + 1..to)
 }
 
 /// Copies an index with its time. By that time git knows which files it has to read although they look unchanged: those

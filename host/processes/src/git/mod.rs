@@ -5,6 +5,8 @@
 
 mod changes;
 mod run;
+#[cfg(test)]
+mod tests;
 mod worktree;
 
 use std::io;

@@ -43,6 +43,18 @@ impl Git {
         variables: &[(&str, &Path)],
         input: &[u8],
     ) -> Result<Vec<u8>, GitError> {
+        let called = self.call(folder, arguments, variables, input).await?;
+        if called.code == Some(0) { Ok(called.stdout) } else { Err(called.failure()) }
+    }
+
+    /// The same, whatever its exit code says.
+    pub(super) async fn call(
+        &self,
+        folder: &Path,
+        arguments: &[&str],
+        variables: &[(&str, &Path)],
+        input: &[u8],
+    ) -> Result<Called, GitError> {
         let command = arguments.iter().find(|word| !word.starts_with('-'));
         let what = command.copied().unwrap_or_default().to_owned();
         let mut command = Command::new("git");
@@ -69,12 +81,26 @@ impl Git {
             Err(_) => return Err(GitError::Slow(what)),
             Ok(outcome) => outcome.map_err(GitError::Absent)?,
         };
-        if status.success() {
-            return Ok(stdout);
-        }
-        let said = String::from_utf8_lossy(&stderr);
+        Ok(Called { what, code: status.code(), stdout, stderr })
+    }
+}
+
+/// What one call came to.
+pub(super) struct Called {
+    /// Its command.
+    what: String,
+    /// None if a signal ended it.
+    pub(super) code: Option<i32>,
+    stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+impl Called {
+    /// The error that it stands for.
+    pub(super) fn failure(self) -> GitError {
+        let said = String::from_utf8_lossy(&self.stderr);
         let said = said.lines().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned();
-        Err(GitError::Failed { what, said })
+        GitError::Failed { what: self.what, said }
     }
 }
 

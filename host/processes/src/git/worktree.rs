@@ -1,5 +1,8 @@
 //! Worktrees: a folder of its own for a run, on a branch of its own.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use super::{Git, GitError};
@@ -11,6 +14,8 @@ pub struct Status {
     pub changed: usize,
     /// Files that git does not know and does not ignore.
     pub untracked: usize,
+    /// Repositories within it, as [`Git::nested`] finds them.
+    pub nested: usize,
 }
 
 impl Status {
@@ -21,15 +26,51 @@ impl Status {
 }
 
 impl Git {
-    /// How a working copy differs from its commit.
+    /// How a working copy differs from its commit, with all that its submodules hold.
     pub async fn status(&self, top: &Path) -> Result<Status, GitError> {
-        let asked = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"];
+        let status = self.status_with(top, &["--ignore-submodules=none"]).await?;
+        Ok(Status { nested: self.nested(top).await?.len(), ..status })
+    }
+
+    /// How its files differ from its commit. Submodules count as the settings of the repository say.
+    pub async fn status_by_settings(&self, top: &Path) -> Result<Status, GitError> {
+        self.status_with(top, &[]).await
+    }
+
+    async fn status_with(&self, top: &Path, further: &[&str]) -> Result<Status, GitError> {
+        let mut asked = vec!["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"];
+        asked.extend(further);
         let bytes = self.bytes(top, &asked, &[], &[]).await?;
         let mut status = Status::default();
         for line in bytes.split(|byte| *byte == 0).filter(|line| !line.is_empty()) {
             if line.starts_with(b"??") { status.untracked += 1 } else { status.changed += 1 }
         }
         Ok(status)
+    }
+
+    /// The repositories within a working copy, which no patch of it carries: submodules that were initialised, and
+    /// folders with a `.git` that git knows or would add. Also the folder with the repositories of its submodules, if
+    /// that is all that is left of them.
+    pub async fn nested(&self, top: &Path) -> Result<Vec<String>, GitError> {
+        let known = self.bytes(top, &["ls-files", "--stage", "-z"], &[], &[]).await?;
+        let links = known.split(|byte| *byte == 0).filter(|line| line.starts_with(b"160000 "));
+        let links = links.filter_map(|line| line.splitn(2, |byte| *byte == b'\t').nth(1));
+        let unknown = self.bytes(top, &["ls-files", "--others", "--exclude-standard", "-z"], &[], &[]).await?;
+        let folders = unknown.split(|byte| *byte == 0).filter(|path| path.ends_with(b"/"));
+        let mut nested: Vec<String> = Vec::new();
+        for path in links.chain(folders) {
+            let has_repository = fs::symlink_metadata(top.join(OsStr::from_bytes(path)).join(".git")).is_ok();
+            let path = String::from_utf8_lossy(path).trim_end_matches('/').to_owned();
+            if has_repository && !nested.contains(&path) {
+                nested.push(path);
+            }
+        }
+        let modules = self.text(top, &["rev-parse", "--path-format=absolute", "--git-path", "modules"]).await?;
+        let has_modules = fs::read_dir(&modules).is_ok_and(|mut entries| entries.next().is_some());
+        if nested.is_empty() && has_modules {
+            nested.push(modules);
+        }
+        Ok(nested)
     }
 
     /// Makes a worktree of a commit on a new branch.
@@ -39,7 +80,7 @@ impl Git {
     }
 
     /// Removes a worktree that holds nothing of its own, and its branch if that has no commit beyond `commit`. Returns
-    /// false, and removes nothing, if it holds anything.
+    /// false, and removes nothing, if it holds anything, be it a repository.
     pub async fn remove_worktree(
         &self,
         top: &Path,

@@ -53,7 +53,7 @@ impl CommandSpec for Args {
         let process = ClientProcess {
             environment: context.environment.pairs(),
             workdir: Some(context.workdir.display().to_string()),
-            pid: process_info::caller().map(|process| process.pid),
+            pid: process_info::client().map(|process| process.pid),
         };
         let stop = CancellationToken::new();
         let hooks = Carrier::start(context, Arc::clone(&open));

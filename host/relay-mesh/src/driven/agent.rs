@@ -408,14 +408,15 @@ impl Driving {
     async fn tick(&mut self) -> Result<(), CommandError> {
         let now = Instant::now();
         if now >= self.beat {
-            self.host.open.mesh.listens_for(&self.session).await?;
+            // Before what may fail, which is tried again with the next beat and not at once.
             self.beat = now + self.host.open.mesh.listening_interval();
+            self.host.open.mesh.listens_for(&self.session).await?;
         }
         if now >= self.renew {
+            self.renew = now + Duration::from_millis(self.host.open.mesh.lease_time() / 2);
             for lease in self.leases.values() {
                 self.host.open.mesh.renew_lease(lease).await?;
             }
-            self.renew = now + Duration::from_millis(self.host.open.mesh.lease_time() / 2);
         }
         if now >= self.account_by {
             for prompt in std::mem::take(&mut self.accounting) {
@@ -471,12 +472,17 @@ impl Driving {
             DriverEvent::TurnEnded(_, end) => self.turn_ended(end).await,
             DriverEvent::Piece(text) => {
                 self.host.deltas.say(self.host.open.machine.now(), &self.name, "delta", &text);
-                self.turn.get_or_insert_with(RunningTurn::of_somebody).turn.piece(&text);
+                // Only `TurnStarted` begins one: what comes after its end would begin one that nothing ends.
+                if let Some(running) = &mut self.turn {
+                    running.turn.piece(&text);
+                }
                 Ok(())
             }
             DriverEvent::Said(text) => {
                 self.host.deltas.say(self.host.open.machine.now(), &self.name, "said", &text);
-                self.turn.get_or_insert_with(RunningTurn::of_somebody).turn.said(&text);
+                if let Some(running) = &mut self.turn {
+                    running.turn.said(&text);
+                }
                 self.note(Happening::Said { text });
                 Ok(())
             }
@@ -485,7 +491,9 @@ impl Driving {
                 Ok(())
             }
             DriverEvent::Diff(diff) => {
-                self.turn.get_or_insert_with(RunningTurn::of_somebody).diff = Some(diff);
+                if let Some(running) = &mut self.turn {
+                    running.diff = Some(diff);
+                }
                 Ok(())
             }
             DriverEvent::Asks(question) => self.asked(question).await,

@@ -224,10 +224,12 @@ impl Driving {
         self.end_commands().await;
         self.accounting.clear();
         self.leases.clear();
-        let questions = std::mem::take(&mut self.questions);
-        self.withdraw(questions, "its program has ended").await?;
-        self.note(Happening::Gone { why: why.to_owned() });
         self.turn = None;
+        self.note(Happening::Gone { why: why.to_owned() });
+        let questions = std::mem::take(&mut self.questions);
+        if let Err(error) = self.withdraw(questions, "its program has ended").await {
+            tracing::warn!(%error, "a question of an agent whose program has ended stays until its time is up");
+        }
         if let Some((requests, _)) = self.interrupting.take() {
             for request in requests {
                 self.change(|record| record.done(&request, None, None)).await?;

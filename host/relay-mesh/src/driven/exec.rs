@@ -10,7 +10,7 @@ use mesh::ports::driver::{
     Action, DrivenAgent, DriverAbilities, DriverEvent, Failure, Operation, Prompt, PromptStatus, Tokens, TurnEnd,
 };
 use mesh::ports::harness::{Harness, HarnessError};
-use mesh::ports::runner::{Ending, Launch, RunEvent, RunOutcome, Start, Task};
+use mesh::ports::runner::{Ending, Launch, RunEvent, RunOutcome, Start, Task, Usage};
 use mesh::sessions::Activity;
 use processes::Guard;
 use processes::guard::{Cause, Limits, Order, Streams};
@@ -39,7 +39,16 @@ pub(super) fn start(
     folder: DrivenFolder,
 ) -> LinkHandle {
     let (requests, wanted) = mpsc::unbounded_channel();
-    let link = ExecLink { harness, environment, program, folder, agent: None, session: String::new(), news: None };
+    let link = ExecLink {
+        harness,
+        environment,
+        program,
+        folder,
+        agent: None,
+        session: String::new(),
+        news: None,
+        counted: None,
+    };
     tokio::spawn(link.run(wanted));
     let able = DriverAbilities { interrupt: true, resume: true, ..DriverAbilities::default() };
     LinkHandle::of(requests, EXEC, able)
@@ -54,6 +63,8 @@ struct ExecLink {
     agent: Option<DrivenAgent>,
     session: String,
     news: Option<mpsc::UnboundedSender<LinkNews>>,
+    /// What its session has used so far, if that is known: from its beginning, or since a run told of the whole session.
+    counted: Option<Tokens>,
 }
 
 /// A prompt's run.
@@ -213,9 +224,12 @@ impl ExecLink {
     }
 
     /// The task of a prompt. The text goes to standard input.
-    fn task(&self, prompt: &Prompt, agent: &DrivenAgent) -> Task {
+    fn task(&mut self, prompt: &Prompt, agent: &DrivenAgent) -> Task {
         let is_begun = self.session != agent.id || self.folder.root.join(BEGUN).exists();
         let start = if is_begun { Start::Resume(self.session.clone()) } else { Start::Fresh(agent.id.clone()) };
+        if !is_begun {
+            self.counted = Some(Tokens::default());
+        }
         task(agent, prompt.id.clone(), start)
     }
 
@@ -318,13 +332,28 @@ impl ExecLink {
         }
     }
 
-    fn used(&self, outcome: &RunOutcome) {
-        // Figures of a whole session would count what came before again.
-        if let Some(usage) = outcome.usage.filter(|usage| !usage.whole_session) {
-            let (input, cached_input, output) = (usage.input, usage.cached_input, usage.output);
-            self.say(DriverEvent::Used(Tokens { input, cached_input, output }));
+    fn used(&mut self, outcome: &RunOutcome) {
+        if let Some(usage) = &outcome.usage {
+            let used = newly_used(&mut self.counted, usage);
+            self.say(DriverEvent::Used(used));
         }
     }
+}
+
+/// What a run has used. Figures of a whole session count what came before again, so that is taken off; where it is not
+/// known, as after a new start of the host, the first such figures only tell it.
+fn newly_used(counted: &mut Option<Tokens>, usage: &Usage) -> Tokens {
+    let told = Tokens { input: usage.input, cached_input: usage.cached_input, output: usage.output };
+    let with = |one: Tokens, other: Tokens, by: fn(u64, u64) -> u64| Tokens {
+        input: by(one.input, other.input),
+        cached_input: by(one.cached_input, other.cached_input),
+        output: by(one.output, other.output),
+    };
+    if usage.whole_session {
+        return counted.replace(told).map_or_else(Tokens::default, |before| with(told, before, u64::saturating_sub));
+    }
+    *counted = counted.map(|before| with(before, told, u64::saturating_add));
+    told
 }
 
 /// What an agent is as a task.
@@ -359,5 +388,26 @@ fn end_of(outcome: &RunOutcome, was_stopped: bool) -> TurnEnd {
         Ending::Turns | Ending::Cost | Ending::Shape | Ending::Denied | Ending::Time | Ending::BrokeOff => {
             failed(Failure::Other, why())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(counted: &mut Option<Tokens>, output: u64, whole_session: bool) -> u64 {
+        newly_used(counted, &Usage { output, whole_session, ..Usage::default() }).output
+    }
+
+    #[test]
+    fn what_a_session_has_used_counts_once() {
+        let mut counted = Some(Tokens::default());
+        assert_eq!(used(&mut counted, 10, false), 10);
+        assert_eq!(used(&mut counted, 25, true), 15, "the whole session, with the first run");
+        assert_eq!(used(&mut counted, 40, true), 15);
+        // After a new start of the host.
+        let mut counted = None;
+        assert_eq!(used(&mut counted, 40, true), 0, "nobody knows what came before");
+        assert_eq!(used(&mut counted, 50, true), 10);
     }
 }

@@ -34,6 +34,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 const BETWEEN_ROUNDS: Duration = Duration::from_secs(5);
 /// How long it may take to end what it has started.
 const STOPS: Duration = Duration::from_secs(60);
+/// How long an agent rests that cannot be driven, and whose end cannot be noted.
+const UNNOTED: Duration = Duration::from_secs(5);
 
 /// What is logged if that fails.
 const NOT_RESUMED: &str = "agents that were started are not resumed";
@@ -129,6 +131,8 @@ async fn drive(
         });
         if let Err(error) = ended.await {
             tracing::error!(%id, %error, "the end of an agent could not be noted");
+            // It is begun anew, which is of no use at once.
+            tokio::time::sleep(UNNOTED).await;
         }
     }
     id

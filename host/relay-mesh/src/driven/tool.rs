@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::agent::{Driving, Step};
 use super::ending::NO_SUMMARY;
+use super::prompts::STOPS;
 use super::transcript::Happening;
 use crate::errors::CommandError;
 
@@ -42,10 +43,14 @@ impl Driving {
             return Ok(Step::On);
         };
         if self.turn.is_some() {
+            // A turn that does not stop is not waited for without an end.
+            let until = *self.stops_by.get_or_insert_with(|| Instant::now() + STOPS);
             if self.interrupting.is_none() {
                 self.interrupt(Vec::new());
             }
-            return Ok(Step::On);
+            if Instant::now() < until {
+                return Ok(Step::On);
+            }
         }
         let over = self.end(why, true, None).await?;
         if let (FORSAKEN, Some(thread)) = (why, self.record.session.clone()) {

@@ -50,9 +50,12 @@ async fn tell(open: &Open, hook: &EventHook, to: &str, id: &str, event: &Occurre
                 (None, names) => format!("sent as {} to {}", sent.id, names.join(", ")),
             })
         }
-        Err(error @ (SendError::Store { .. } | SendError::Unreadable(_) | SendError::NotQueued(_))) => {
-            Attempt::TryAgain(store::reasons(&error))
-        }
+        Err(
+            error @ (SendError::Store { .. }
+            | SendError::Unreadable(_)
+            | SendError::NotQueued(_)
+            | SendError::ChannelOutOfReach { .. }),
+        ) => Attempt::TryAgain(store::reasons(&error)),
         Err(error) => Attempt::Failed(store::reasons(&error)),
     }
 }

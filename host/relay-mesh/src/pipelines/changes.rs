@@ -14,7 +14,7 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::runs::{Runs, applying, changes, settle};
 
-/// What it has changed until now, commits included.
+/// What it has changed until now, commits included, and what git could not add.
 pub(crate) async fn until_now(
     git: &Git,
     folder: &PipelineFolder,
@@ -25,12 +25,12 @@ pub(crate) async fn until_now(
         None => git.top(&record.folder).await?,
     };
     let scratch = folder.scratch();
-    let after = git.tree(&top, &scratch).await?;
+    let (after, left_out) = git.tree_and_left_out(&top, &scratch).await?;
     let changes = git.changes(&top, &scratch, &Git::tree_of(&record.commit), &after).await;
     if let Err(error) = std::fs::remove_dir_all(&scratch) {
         tracing::debug!(%error, "the scratch folder of a pipeline stays until it is deleted");
     }
-    changes
+    Ok(Changes { left_out, ..changes? })
 }
 
 fn refused(what: String, hint: &str, exit: Exit) -> CommandError {
@@ -43,7 +43,7 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
     settle::settle_applying(context, &Runs::of(data)).await;
     let (folder, mut record) = Pipelines::of(data).find(id)?;
     let _alone = folder.alone()?;
-    let Workplace::Worktree { top, folder: worktree, branch, commit } = record.workplace.clone() else {
+    let Workplace::Worktree { top, folder: worktree, .. } = record.workplace.clone() else {
         let what = format!("pipeline {} worked in the folder itself", record.id);
         return Err(refused(what, "its changes are there already: `git diff` shows them", Exit::Usage));
     };
@@ -64,7 +64,10 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
         return Err(nothing());
     }
     let git = changes::git(context);
-    let patch = until_now(&git, &folder, &record).await?.patch;
+    let Changes { patch, left_out, .. } = until_now(&git, &folder, &record).await?;
+    for note in changes::of_left_out(&left_out) {
+        context.printer.say(&note);
+    }
     if patch.is_empty() {
         return Err(nothing());
     }
@@ -77,9 +80,14 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
     record.applied = Some(open.machine.now());
     folder.keep(&record)?;
     applied.was_noted();
-    // All that it held beyond its commit is in the folder now.
-    if let Err(error) = git.drop_worktree(&top, &worktree, &branch, &commit).await {
-        tracing::warn!(%error, "the worktree of a pipeline stays");
+    // All that it held beyond its commit is in the folder now, but for what git could not add.
+    let stays = if left_out.is_empty() {
+        changes::remove_applied(&git, &record.workplace).await
+    } else {
+        Some(format!("the worktree {} stays", worktree.display()))
+    };
+    if let Some(stays) = stays {
+        context.printer.say(&stays);
     }
     Ok((record, top))
 }

@@ -66,7 +66,11 @@ impl Work<'_> {
         let result = self.result(&record).await?;
         self.folder.keep_result(&result)?;
         self.folder.keep(&record)?;
-        changes::remove_if_clean(&changes::git(self.context), &record.workplace).await;
+        let git = changes::git(self.context);
+        if let Some(stays) = changes::nested_within(&git, &record.workplace).await {
+            self.audience.says(&stays);
+        }
+        changes::remove_if_clean(&git, &record.workplace).await;
         Ok(result)
     }
 
@@ -192,9 +196,12 @@ impl Work<'_> {
     }
 
     /// The whole result. What a failed step leaves open is not claimed.
-    async fn result(&self, record: &PipelineRecord) -> Result<Value, CommandError> {
+    async fn result(&mut self, record: &PipelineRecord) -> Result<Value, CommandError> {
         let git = changes::git(self.context);
         let changes = own_changes::until_now(&git, self.folder, record).await?;
+        for note in changes::of_left_out(&changes.left_out) {
+            self.audience.says(&note);
+        }
         let failed = record.failure();
         // If the last review failed, what an earlier one found is not what stands.
         let reviewed = record.steps.iter().rev().find(|step| step.kind != StepKind::Implement);

@@ -65,7 +65,8 @@ pub(crate) async fn clean_up(
     (scope, dry_run, stale): (Scope, DryRun, Option<u64>),
 ) -> Result<CleanedUp, StoreError> {
     let folder = DataFolder::new(&settings.dir.value, &settings.shared.value);
-    let before = mesh::ports::machine::Instant(open.machine.now().0.saturating_sub(settings.keep.value));
+    let at = open.machine.now();
+    let before = mesh::ports::machine::Instant(at.0.saturating_sub(settings.keep.value));
     let git = Git::new(Environment::of_this_process().pairs());
     // Before their records.
     let mut kept = driven::folder::remove_worktrees(open, &git, before, dry_run).await?;
@@ -73,7 +74,7 @@ pub(crate) async fn clean_up(
     if scope == Scope::Expired {
         return Ok(CleanedUp { mesh, ..CleanedUp::default() });
     }
-    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(open.machine.now().0);
+    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(at.0);
     let keep = Duration::from_millis(settings.keep.value);
     let files = left_over::delete(&folder, keep, now, dry_run);
     if dry_run == DryRun::No
@@ -85,9 +86,11 @@ pub(crate) async fn clean_up(
     let longer = keep.max(Duration::from_millis(settings.expire_after.value));
     let adapters = open.adapters.clean_up(&folder.root, (longer, now), dry_run).await?;
     let runs = Runs::of(&folder.root);
-    let mut runs = match (!runs.ids().is_empty()).then(|| runs.alone()) {
-        Some(Ok(_alone)) => delete_old(&runs, &git, before, dry_run).await,
-        // Nothing was ever run here, and looking makes no folder; or it is one that cannot be used.
+    // Looking makes no folder where nothing was ever run.
+    let alone = if runs.ids().is_empty() { None } else { Some(runs.alone().await) };
+    let mut runs = match alone {
+        Some(Ok(_alone)) => delete_old(&runs, &git, (before, at), dry_run).await,
+        // There is nothing, or it is a folder that cannot be used.
         None | Some(Err(_)) => DeletedRuns::default(),
     };
     let (reviews, pipelines) = (Reviews::of(&folder.root), Pipelines::of(&folder.root));

@@ -58,8 +58,8 @@ pub(crate) async fn work(
     record.supervisor = open.machine.this_process();
     folder.keep(&record)?;
     let (runs, git) = (Runs::of(&context.settings.dir.value), changes::git(context));
-    let diff = match subject::difference(&git, &runs, &record, folder).await {
-        Ok(diff) => diff,
+    let (diff, mut notes) = match subject::difference(&git, &runs, &record, folder).await {
+        Ok(told) => told,
         Err(error) => {
             // Before any reviewer was asked.
             super::stop::ended_by(open, folder, record, &mesh::reasons(&error)).await?;
@@ -69,7 +69,6 @@ pub(crate) async fn work(
     let mut work = Work { context, open, folder, record: &mut record, stop, audience, runs };
     let mut reviewed = Reviewed::of(&diff);
     let (findings, reviewers, verify) = work.all(&diff, &mut reviewed).await?;
-    let mut notes = Vec::new();
     if diff.files.is_empty() {
         notes.push("there is nothing to review".to_owned());
     }

@@ -122,7 +122,7 @@ pub(crate) async fn begin_for(
     let counts_cost = counts_cost(&runs, evidence, &harness).await;
     let (folder, mut record) = {
         // Two that spend the last run of a budget at once are told apart here.
-        let _alone = runs.alone()?;
+        let _alone = runs.alone().await?;
         permitted(context, open, &runs, evidence, (&harness, request.reach))?;
         may_go_on(&runs, evidence, request.start.as_ref())?;
         reserve_id(open, &runs, &request, (harness.about().harness.clone(), counts_cost), evidence)?

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use mesh::ports::runner::Reach;
 use mesh::runs::{RunChanges, RunId, RunRecord, Workplace};
-use processes::git::{Git, GitError, Tree};
+use processes::git::{Changes, Git, GitError, Tree};
 
 use super::agent::shown;
 use super::{RunFolder, WorkFolder};
@@ -77,7 +77,7 @@ pub(crate) async fn worktree(
 ) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
     let top = git.top(asked).await?;
     let commit = git.head(&top).await?;
-    let status = git.status(&top).await?;
+    let status = git.status_by_settings(&top).await?;
     if status.changed > 0 {
         return Err(Failure {
             what: format!(
@@ -140,8 +140,8 @@ pub(crate) async fn changes(
     let top = record.workplace.changed_top()?;
     let before = Tree(record.before.clone()?);
     let outcome = async {
-        let after = git.tree(top, &run.scratch()).await?;
-        git.changes(top, &run.scratch(), &before, &after).await
+        let (after, left_out) = git.tree_and_left_out(top, &run.scratch()).await?;
+        Ok::<_, GitError>(Changes { left_out, ..git.changes(top, &run.scratch(), &before, &after).await? })
     };
     let changes = match outcome.await {
         Ok(changes) => changes,
@@ -150,6 +150,7 @@ pub(crate) async fn changes(
             return None;
         }
     };
+    notes.extend(of_left_out(&changes.left_out));
     if let Err(error) = run.write(PATCH, &changes.patch) {
         notes.push(format!("the patch of its changes could not be kept: {error}"));
     }
@@ -160,34 +161,51 @@ pub(crate) async fn changes(
     Some(RunChanges { written: changes.written, deleted: changes.deleted, diff })
 }
 
-/// What a run has changed until now, as bytes. It is told with a scratch folder of this process alone, because the run's
-/// own is in use.
-pub(crate) async fn now(git: &Git, record: &RunRecord, run: &RunFolder, notes: &mut Vec<String>) -> Vec<u8> {
-    let (Some(top), Some(before)) = (record.workplace.changed_top(), record.before.clone()) else {
-        notes.push("it changes nothing that git could show".to_owned());
-        return Vec::new();
-    };
-    match difference(git, top, &run.scratch(), &Tree(before)).await {
-        Ok(patch) => patch,
-        Err(error) => {
-            notes.push(format!("what it changed could not be told: {error}"));
-            Vec::new()
-        }
+/// The patch of a run that has ended, which is empty if it changed nothing; none if what it changed could not be told.
+pub(crate) fn kept_patch(record: &RunRecord, run: &RunFolder) -> Option<Vec<u8>> {
+    let is_told = record.workplace.changed_top().is_some() && record.before.is_some();
+    match run.read(PATCH) {
+        Ok(patch) => Some(patch),
+        Err(_) if is_told => None,
+        // It works outside of a repository, or was to look only.
+        Err(_) => Some(Vec::new()),
     }
 }
 
-/// Whether a worktree holds exactly what its run had changed when it ended.
+/// What to say of what git could not add.
+pub(crate) fn of_left_out(left_out: &[String]) -> Vec<String> {
+    left_out.iter().map(|path| format!("git could not add `{path}`, so the difference does not have it")).collect()
+}
+
+/// What a run has changed until now, as bytes. It is told with a scratch folder of this process alone, because the run's
+/// own is in use.
+pub(crate) async fn now(
+    git: &Git,
+    record: &RunRecord,
+    run: &RunFolder,
+    notes: &mut Vec<String>,
+) -> Result<Vec<u8>, GitError> {
+    let (Some(top), Some(before)) = (record.workplace.changed_top(), record.before.clone()) else {
+        notes.push("it changes nothing that git could show".to_owned());
+        return Ok(Vec::new());
+    };
+    let changes = difference(git, top, &run.scratch(), &Tree(before)).await?;
+    notes.extend(of_left_out(&changes.left_out));
+    Ok(changes.patch)
+}
+
+/// Whether a worktree holds exactly what its run had changed when it ended, and git could add all of it.
 pub(crate) async fn is_as_it_ended(git: &Git, record: &RunRecord, run: &RunFolder, patch: &[u8]) -> bool {
     let (Some(top), Workplace::Worktree { commit, .. }) = (record.workplace.changed_top(), &record.workplace) else {
         return false;
     };
     let tree = Tree(format!("{commit}^{{tree}}"));
-    difference(git, top, &run.scratch(), &tree).await.is_ok_and(|now| now == patch)
+    difference(git, top, &run.scratch(), &tree).await.is_ok_and(|now| now.left_out.is_empty() && now.patch == patch)
 }
 
 /// The difference between a tree and the working copy of now. The tree from before a run lies among the run's own
 /// objects.
-async fn difference(git: &Git, top: &Path, own: &Path, before: &Tree) -> Result<Vec<u8>, GitError> {
+async fn difference(git: &Git, top: &Path, own: &Path, before: &Tree) -> Result<Changes, GitError> {
     let scratch = tempfile::tempdir().map_err(GitError::File)?;
     let info = scratch.path().join("objects/info");
     let alternates = || {
@@ -195,8 +213,39 @@ async fn difference(git: &Git, top: &Path, own: &Path, before: &Tree) -> Result<
         std::fs::write(info.join("alternates"), format!("{}\n", own.join("objects").display()))
     };
     alternates().map_err(GitError::File)?;
-    let after = git.tree(top, scratch.path()).await?;
-    Ok(git.changes(top, scratch.path(), before, &after).await?.patch)
+    let (after, left_out) = git.tree_and_left_out(top, scratch.path()).await?;
+    Ok(Changes { left_out, ..git.changes(top, scratch.path(), before, &after).await? })
+}
+
+/// Why a worktree stays although its changes may be elsewhere: a repository within it, of which no patch carries the
+/// contents. None if it has none.
+pub(crate) async fn nested_within(git: &Git, workplace: &Workplace) -> Option<String> {
+    let Workplace::Worktree { folder, .. } = workplace else { return None };
+    if !folder.exists() {
+        return None;
+    }
+    let of = match git.nested(folder).await {
+        Ok(nested) if nested.is_empty() => return None,
+        Ok(nested) => format!("it holds {}, whose contents no patch carries", named(&nested)),
+        Err(error) => format!("what it holds could not be told: {error}"),
+    };
+    Some(format!("the worktree {} stays: {of}", shown(folder)))
+}
+
+fn named(nested: &[String]) -> String {
+    let names: Vec<String> = nested.iter().map(|path| format!("`{path}`")).collect();
+    let repositories = if nested.len() == 1 { "the repository" } else { "the repositories" };
+    format!("{repositories} {}", names.join(", "))
+}
+
+/// Removes a worktree whose whole difference was applied. Returns why it stays, if it does.
+pub(crate) async fn remove_applied(git: &Git, workplace: &Workplace) -> Option<String> {
+    let Workplace::Worktree { top, folder, branch, commit } = workplace else { return None };
+    if let Some(stays) = nested_within(git, workplace).await {
+        return Some(stays);
+    }
+    let dropped = git.drop_worktree(top, folder, branch, commit).await;
+    dropped.err().map(|error| format!("the worktree {} stays: {error}", shown(folder)))
 }
 
 /// Removes a run's worktree if it holds nothing. What cannot be removed now stays for `runs gc`.
@@ -206,7 +255,12 @@ pub(crate) async fn remove_if_clean(git: &Git, workplace: &Workplace) -> bool {
         return true;
     }
     match git.remove_worktree(top, folder, branch, commit).await {
-        Ok(removed) => removed,
+        Ok(removed) => {
+            if !removed {
+                tracing::info!(%branch, "a worktree stays: it holds work, or a repository");
+            }
+            removed
+        }
         Err(error) => {
             // Without its repository nobody can tell what it holds.
             tracing::warn!(%error, %branch, "a worktree stays");

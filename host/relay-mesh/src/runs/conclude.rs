@@ -44,6 +44,7 @@ pub(super) async fn conclude(
     let git = changes::git(context);
     let changes = changes::changes(&git, &record, folder, &mut notes).await;
     notes.extend(changes.as_ref().and_then(|changes| agent::beyond_reserved(open, &record, changes)));
+    notes.extend(changes::nested_within(&git, &record.workplace).await);
     let usage = usage(context, &record, outcome.usage);
     agent::release(open, principal, &record).await;
     let mail = agent::unread(open, principal).await;

@@ -1,10 +1,11 @@
 //! Where runs are kept: one folder each, readable by any process of the user.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use mesh::ports::machine::{Instant, Machine};
 use mesh::runs::{RunId, RunRecord, RunStage};
@@ -22,6 +23,10 @@ use crate::process_info;
 const RUNS: &str = "runs";
 /// Marks runs that have not ended, so that looking for them costs nothing of the past.
 const LIVE: &str = "live";
+/// The file that says that the process which worked on a run could not bring it to its end, and does so no more.
+const GIVEN_UP: &str = "given-up";
+/// How often to look whether another one still has the lock of all runs.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Why a run's files could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -171,12 +176,19 @@ impl Runs {
     }
 
     /// Locks out every other process that starts, applies or deletes runs, until it is dropped.
-    pub(crate) fn alone(&self) -> Result<File, RunsError> {
+    pub(crate) async fn alone(&self) -> Result<File, RunsError> {
         let failed = |source| RunsError::Folder { path: self.root.clone(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(failed)?;
         let folder = File::open(&self.root).map_err(failed)?;
-        folder.lock().map_err(failed)?;
-        Ok(folder)
+        loop {
+            match folder.try_lock() {
+                Ok(()) => return Ok(folder),
+                // Another task of this process may hold it: to block here would keep that one from going on.
+                Err(TryLockError::WouldBlock) => tokio::time::sleep(LOOK).await,
+                Err(TryLockError::Error(source)) if source.kind() == io::ErrorKind::Interrupted => {}
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
+        }
     }
 }
 
@@ -186,6 +198,14 @@ impl RunFolder {
         let held = alive::hold(&self.live).map_err(|source| RunsError::Unwritable { id: self.id, source })?;
         self.held = Some(Arc::new(held));
         Ok(())
+    }
+
+    /// Says that this process works on the run no more, although it lives and the run has not ended. An empty file has
+    /// room on most full disks, where a record has none.
+    pub(crate) fn give_up(&self) {
+        if let Err(error) = fs::write(self.root.join(GIVEN_UP), "") {
+            tracing::warn!(%error, run = %self.id, "the next command cannot conclude a run while this process lives");
+        }
     }
 
     pub(crate) fn record(&self) -> Result<RunRecord, RunsError> {
@@ -265,7 +285,9 @@ impl RunFolder {
             let guard = self.running(record.attempts).map(|running| process_info::named(running.guard));
             guard.is_some_and(|guard| machine.runs(guard))
         };
-        match record.stage(alive::is_worked_on(&self.live, record.supervisor, machine)) {
+        let is_worked_on =
+            !self.root.join(GIVEN_UP).exists() && alive::is_worked_on(&self.live, record.supervisor, machine);
+        match record.stage(is_worked_on) {
             RunStage::Abandoned if guarded() => RunStage::Running,
             stage => stage,
         }

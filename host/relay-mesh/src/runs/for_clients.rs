@@ -21,7 +21,8 @@ use super::supervise::{Unwatched, supervise};
 use super::{AnswerSchema, RunFolder, RunRequest, Runs, WorkFolder, begin, permission, settle, stop};
 use crate::compose::Open;
 use crate::context::Context;
-use crate::errors::CommandError;
+use crate::errors::{CommandError, Failure};
+use crate::exit::Exit;
 use crate::reviews::{self, ReviewFolder, ReviewRequest, Reviews};
 use crate::shapes::runs::event_line;
 use crate::signals::Stop;
@@ -40,13 +41,21 @@ struct Shared {
     open: Arc<Open>,
     /// What ends each run that works in this process. Written when one begins and ends.
     tied: Mutex<HashMap<RunId, CancellationToken>>,
+    /// Why runs of this process could not be brought to their end. Whoever asks for one hears it until it has ended.
+    failed: Mutex<HashMap<RunId, String>>,
     tasks: TaskTracker,
 }
 
 impl ClientRuns {
     pub(crate) fn new(context: &Context, open: Arc<Open>) -> ClientRuns {
         let context = context.at(context.workdir.clone());
-        ClientRuns(Arc::new(Shared { context, open, tied: Mutex::default(), tasks: TaskTracker::new() }))
+        ClientRuns(Arc::new(Shared {
+            context,
+            open,
+            tied: Mutex::default(),
+            failed: Mutex::default(),
+            tasks: TaskTracker::new(),
+        }))
     }
 
     /// Ends every run that works in this process, and returns once all have ended.
@@ -62,6 +71,10 @@ impl ClientRuns {
 impl Shared {
     fn tied(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, CancellationToken>> {
         self.tied.lock().expect("no holder of this lock panics")
+    }
+
+    fn failed(&self) -> std::sync::MutexGuard<'_, HashMap<RunId, String>> {
+        self.failed.lock().expect("no holder of this lock panics")
     }
 
     fn runs(&self) -> Runs {
@@ -101,6 +114,7 @@ impl Shared {
                     let mut stop = Stop::by(token);
                     let ended = supervise(&shared.context, &shared.open, begun, &mut stop, &mut Unwatched).await;
                     if let Err(error) = ended {
+                        shared.failed().insert(id, mesh::reasons(&error));
                         let error: &dyn std::error::Error = &error;
                         tracing::warn!(error, run = %id, "a run could not be brought to its end");
                     }
@@ -168,6 +182,12 @@ impl Shared {
             settle::settle(&self.context, &self.open, &self.runs()).await;
             record = folder.record()?;
         }
+        let failed = self.failed().get(&record.id).cloned();
+        match failed {
+            Some(_) if record.ended.is_some() => drop(self.failed().remove(&record.id)),
+            Some(why) => return Err(not_ended(record.id, &why)),
+            None => {}
+        }
         let (events, doing) = last_event(&folder);
         let result = match &record.ended {
             Some(_) => Some(whole(&folder)?),
@@ -193,6 +213,13 @@ impl Shared {
         stop::stop(&self.context, &self.open, &self.runs(), &folder).await?;
         Ok(())
     }
+}
+
+/// Its process could not bring it to its end, and nobody could since.
+fn not_ended(id: RunId, why: &str) -> CommandError {
+    let what = format!("run {id} could not be brought to its end: {why}");
+    let hint = "see whether the disk is full; once it is not, look again, and what the run left is put together";
+    Failure { what, hint: Some(hint.to_owned()), exit: Exit::Failure, source: None }.into()
 }
 
 /// The result of a run that has ended, as it was kept.

@@ -27,6 +27,15 @@ impl Evidence {
     pub(crate) fn is_user(&self) -> bool {
         self.asker == Asker::User && self.parent.is_none()
     }
+
+    /// What makes this caller an agent's, in words.
+    fn what_it_is_below(&self) -> String {
+        match (&self.parent, &self.asker) {
+            (Some(run), _) => format!("run {}", run.id),
+            (None, Asker::Session { harness, .. }) => harness.clone(),
+            (None, Asker::User) => "any client".to_owned(),
+        }
+    }
 }
 
 /// Works out who asks through a client of one of our servers. Over MCP it is a model that asks, no matter who started its
@@ -58,7 +67,7 @@ pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Res
     let asker = match principal.session() {
         Some(session) => Asker::Session { harness: session.harness.clone(), agent: principal.agent().cloned() },
         None => match open.mesh.session_of_process(&above).await? {
-            Some((session, agent)) => Asker::Session { harness: session.harness, agent },
+            Some((session, agent)) => Asker::Session { harness: worded(session.harness), agent },
             // The mark of a driven agent stays in what has left its processes.
             None if context.environment.get(crate::driven::MARK).is_some() => {
                 Asker::Session { harness: "an agent that relay-mesh started".to_owned(), agent: None }
@@ -67,17 +76,26 @@ pub(crate) async fn evidence(context: &Context, open: &Open, runs: &Runs) -> Res
             None if parent.is_none() && context.environment.get(MARK).is_some() => {
                 Asker::Session { harness: "a run that is over".to_owned(), agent: None }
             }
-            None => Asker::User,
+            // What the harness set for its shells stays in what has left its processes, and in another data folder.
+            None => match open.mesh.shell_of(&context.environment.pairs()) {
+                Some(harness) => Asker::Session { harness: worded(harness), agent: None },
+                None => Asker::User,
+            },
         },
     };
     Ok(Evidence { asker, parent })
+}
+
+/// A harness as users know it.
+fn worded(harness: String) -> String {
+    if harness == "generic" { "another client".to_owned() } else { harness }
 }
 
 /// An error if anything shows that an agent is behind this command line: below a harness, below a run, or with the mark of
 /// one. What only the user may do begins with this.
 pub(crate) async fn only_the_user(context: &Context, open: &Open, what: &'static str) -> Result<(), CommandError> {
     let evidence = evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
-    if evidence.is_user() { Ok(()) } else { Err(AnAgents(what).into()) }
+    if evidence.is_user() { Ok(()) } else { Err(AnAgents { what, of: evidence.what_it_is_below() }.into()) }
 }
 
 /// Who looks at mail on this command line: the agent that it acts as, else the one that it is below of, else the user. An
@@ -108,7 +126,7 @@ pub(crate) async fn mail_reader(
 /// The same by evidence alone: nothing that was typed or set counts.
 async fn evident_reader(context: &Context, open: &Open) -> Result<MailReader, CommandError> {
     let evidence = evidence(context, open, &Runs::of(&context.settings.dir.value)).await?;
-    let is_user = evidence.is_user();
+    let (is_user, below) = (evidence.is_user(), evidence.what_it_is_below());
     let of_session = match evidence.asker {
         Asker::Session { agent, .. } => agent,
         Asker::User => None,
@@ -116,14 +134,18 @@ async fn evident_reader(context: &Context, open: &Open) -> Result<MailReader, Co
     match of_session.or_else(|| evidence.parent.and_then(|run| run.agent)) {
         Some(agent) => Ok(MailReader::Agent(agent)),
         None if is_user => Ok(MailReader::User),
-        None => Err(AnAgents("look at everybody's mail").into()),
+        None => Err(AnAgents { what: "look at everybody's mail", of: below }.into()),
     }
 }
 
 /// An agent would do what only its user may.
 #[derive(Debug, thiserror::Error)]
-#[error("this shell belongs to an agent, and an agent cannot {0} for its user")]
-struct AnAgents(&'static str);
+#[error("this shell belongs to an agent, and an agent cannot {what} for its user")]
+struct AnAgents {
+    what: &'static str,
+    /// By what that is known.
+    of: String,
+}
 
 impl Explain for AnAgents {
     fn exit(&self) -> Exit {
@@ -131,7 +153,7 @@ impl Explain for AnAgents {
     }
 
     fn hint(&self) -> Option<String> {
-        Some("run it in a terminal of your own".to_owned())
+        Some(format!("run it in a terminal of your own, outside of {}", self.of))
     }
 }
 
@@ -191,7 +213,9 @@ impl Explain for NotAllowed {
         use NotAllowed::{Nameless, NotAtAll, Spent, TooFar};
         Some(match self {
             Nameless { .. } => {
-                "join first, with the tool `register_agent`; then the user can allow that name".to_owned()
+                "join first, with the tool `register_agent`; then the user can allow that name. Of some clients only the \
+                 tools are known: use `start_run` or `spawn_agent` there"
+                    .to_owned()
             }
             NotAtAll { starts, agent, harness } => {
                 let command = starts.command();

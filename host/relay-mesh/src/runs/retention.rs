@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use mesh::DryRun;
+use mesh::allowances::still_counts;
 use mesh::ports::data_files::Amount;
 use mesh::ports::machine::Instant;
 use mesh::runs::Workplace;
@@ -22,12 +23,19 @@ pub(crate) struct DeletedRuns {
     pub(crate) kept: Vec<String>,
 }
 
-/// Deletes the runs that ended before a time, or only counts them.
-pub(crate) async fn delete_old(runs: &Runs, git: &Git, before: Instant, dry_run: DryRun) -> DeletedRuns {
+/// Deletes the runs that ended before a time, or only counts them. What an agent may start within a day is counted by the
+/// runs of that day, so these stay.
+pub(crate) async fn delete_old(
+    runs: &Runs,
+    git: &Git,
+    (before, now): (Instant, Instant),
+    dry_run: DryRun,
+) -> DeletedRuns {
     let mut deleted = DeletedRuns::default();
     let old = runs.ids().into_iter().filter(|id| id.made() < before);
     for (folder, record) in old.filter_map(|id| runs.load(id).ok()) {
-        if record.ended.as_ref().is_none_or(|end| end.at >= before) {
+        let is_young = record.ended.as_ref().is_none_or(|end| end.at >= before);
+        if is_young || still_counts(record.by.as_ref(), record.started, now) {
             continue;
         }
         if let Some(kept) = holds_work(git, &record.workplace).await {

@@ -57,6 +57,8 @@ struct Work<'a> {
     audience: &'a mut (dyn Audience + 'a),
     /// Events until now, over all attempts.
     events: u64,
+    /// The turns of the attempts before this one, as far as the harness says.
+    turns: u32,
 }
 
 impl Explain for GuardError {
@@ -69,8 +71,23 @@ impl Explain for GuardError {
     }
 }
 
-/// Runs a begun run to its end, and keeps its result.
+/// Runs a begun run to its end, and keeps its result. If that fails, as on a full disk, the next command concludes it.
 pub(crate) async fn supervise(
+    context: &Context,
+    open: &Open,
+    begun: Begun,
+    stop: &mut Stop,
+    audience: &mut dyn Audience,
+) -> Result<RunReport, CommandError> {
+    let folder = begun.folder.clone();
+    let outcome = to_its_end(context, open, begun, stop, audience).await;
+    if outcome.is_err() {
+        folder.give_up();
+    }
+    outcome
+}
+
+async fn to_its_end(
     context: &Context,
     open: &Open,
     begun: Begun,
@@ -92,6 +109,7 @@ pub(crate) async fn supervise(
         stop,
         audience,
         events: 0,
+        turns: 0,
     };
     let attempt = work.attempts(text).await?;
     let conclusion = Conclusion { attempt, notes };
@@ -111,7 +129,13 @@ impl Work<'_> {
         else {
             return Ok(first);
         };
-        let repair = Task { start: Start::Resume(session), ..task.clone() };
+        let turns = first.outcome.turns.unwrap_or(0);
+        let (turns_left, cost_left) = (left(task.turns, turns), left(task.cost, self.spent_by(&first.outcome)));
+        let (Some(turns_left), Some(cost_left)) = (turns_left, cost_left) else {
+            self.notes.push("its answer did not fit the schema, and nothing was left to ask it once more".to_owned());
+            return Ok(first);
+        };
+        let repair = Task { start: Start::Resume(session), turns: turns_left, cost: cost_left, ..task.clone() };
         let runner = runner_of(self.harness).map_err(|error| self.failed(error))?;
         let Ok(launch) = runner.prepare(&repair, &self.folder.files()).await else { return Ok(first) };
         for (file, text) in &launch.files {
@@ -120,6 +144,7 @@ impl Work<'_> {
         }
         self.notes.push(format!("its first answer did not fit the schema ({reasons}), and it was asked once more"));
         self.record.earlier = first.outcome.usage.filter(|usage| !usage.whole_session);
+        self.turns = turns;
         self.attempt(&repair, launch, repair_task(schema, &reasons)).await
     }
 
@@ -196,7 +221,8 @@ impl Work<'_> {
                     }
                 }
                 RunEvent::Turns { taken } => {
-                    if let Some(most) = self.record.task.turns.filter(|most| taken >= most) {
+                    let taken = taken.saturating_add(self.turns);
+                    if let Some(most) = self.record.task.turns.filter(|most| taken >= *most) {
                         reason = reason.or(Some(Halt::Turns(most)));
                     }
                 }
@@ -226,6 +252,14 @@ impl Work<'_> {
             false => 0,
         };
         cost > own || cost.saturating_add(below) > all
+    }
+
+    /// What the first attempt has cost, as far as the harness says. The figures of a session that is continued count
+    /// what earlier runs of it cost.
+    fn spent_by(&self, first: &RunOutcome) -> u64 {
+        let is_fresh = matches!(self.record.task.start, Start::Fresh(_));
+        let said = first.usage.filter(|usage| is_fresh || !usage.whole_session).and_then(|usage| usage.cost);
+        said.max(self.record.spent).unwrap_or(0)
     }
 
     fn runs(&self) -> Runs {
@@ -342,6 +376,18 @@ pub(super) fn unread(error: &HarnessError) -> RunOutcome {
     RunOutcome {
         why: Some(format!("its adapter could not read what it printed: {error}")),
         ..RunOutcome::of(Ending::BrokeOff)
+    }
+}
+
+/// What is left of a limit, which is none if there is no limit. None if it is spent.
+fn left<T>(most: Option<T>, spent: T) -> Option<Option<T>>
+where
+    T: Copy + PartialOrd + std::ops::Sub<Output = T>,
+{
+    match most {
+        Some(most) if most > spent => Some(Some(most - spent)),
+        Some(_) => None,
+        None => Some(None),
     }
 }
 

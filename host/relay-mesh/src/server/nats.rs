@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mesh::ports::machine::{Machine, Process};
+use mesh::ports::machine::{Life, Machine, Process};
 use serde::{Deserialize, Serialize};
-use store::Durability;
+use store::{Durability, Key};
 
 use super::ServerError;
 use crate::atomic_write;
@@ -92,24 +92,55 @@ pub(crate) async fn start(dir: &Path, program: &Path, machine: &dyn Machine) -> 
     let log = log_path(dir);
     let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(prepared)?;
     let mut child = spawn(program, &configuration, file).map_err(ServerError::Spawn)?;
+    // Noted at once, so that one that takes long, or whose `up` is killed, is found by the next command and by `down`.
+    let outcome = note(dir, &mut child, port, machine).map_err(prepared);
+    let outcome = match outcome {
+        Ok(record) => {
+            let ended = || child.try_wait().ok().flatten().map(|status| format!("nats-server ended with {status}"));
+            listens(port, &log, ended).await.map(|()| record)
+        }
+        Err(error) => Err(error),
+    };
+    if outcome.is_err() {
+        // It may have ended by itself.
+        let _ended = child.kill().and_then(|()| child.wait());
+        let _gone = fs::remove_file(record_path(dir));
+    }
+    outcome
+}
+
+/// Notes what was started.
+fn note(dir: &Path, child: &mut Child, port: u16, machine: &dyn Machine) -> io::Result<NatsRecord> {
+    let process = machine.process(child.id()).ok_or_else(|| io::Error::other("nats-server ended at once"))?;
+    let record = NatsRecord { process, host: machine.name().to_owned(), port };
+    write_private(&record_path(dir), &format!("{}\n", serde_json::to_string(&record)?))?;
+    Ok(record)
+}
+
+/// Waits until a server that was found listens: it may have been started just now.
+pub(crate) async fn answers(dir: &Path, record: &NatsRecord, machine: &dyn Machine) -> Result<(), ServerError> {
+    let ended = || (machine.life(record.process) == Life::Ended).then(|| "nats-server has ended".to_owned());
+    listens(record.port, &log_path(dir), ended).await
+}
+
+async fn listens(port: u16, log: &Path, mut ended: impl FnMut() -> Option<String>) -> Result<(), ServerError> {
+    let failed = |why| ServerError::Start { why, log: log.to_owned() };
     let began = Instant::now();
     while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
-        if let Some(status) = child.try_wait().map_err(ServerError::Spawn)? {
-            return Err(ServerError::Start { why: format!("nats-server ended with {status}"), log });
+        if let Some(why) = ended() {
+            return Err(failed(why));
         }
         if began.elapsed() > START_PATIENCE {
-            return Err(ServerError::Start { why: format!("nats-server does not listen at port {port}"), log });
+            return Err(failed(format!("nats-server does not listen at port {port}")));
         }
         tokio::time::sleep(LOOK).await;
     }
-    let process = machine.process(child.id()).ok_or_else(|| ServerError::Start {
-        why: "nats-server ended as soon as it listened".to_owned(),
-        log: log.clone(),
-    })?;
-    let record = NatsRecord { process, host: machine.name().to_owned(), port };
-    let text = serde_json::to_string(&record).map_err(|error| prepared(error.into()))?;
-    write_private(&record_path(dir), &format!("{text}\n")).map_err(prepared)?;
-    Ok(record)
+    Ok(())
+}
+
+/// Held while one is looked for and started.
+pub(crate) fn lease() -> Key {
+    "nats-server".parse().expect("a constant of this file is a key")
 }
 
 /// Stops a server, and returns once its process is gone.

@@ -93,6 +93,7 @@ impl Shared {
         row: ThreadRow,
         (tool, prompt): (&'static str, &str),
     ) -> Result<ThreadCall, CommandError> {
+        limits::check_again(&row, &self.context.settings.threads)?;
         let folder = crate::runs::begin::existing(&row.cwd)?;
         let summary = self.open.mesh.thread_summary(&row.thread).await?;
         let thread = WantedThread {

@@ -6,6 +6,7 @@ use std::path::Path;
 use mcp::NewThread;
 use mesh::driven::LONGEST_REQUEST;
 use mesh::ports::driver::Approvals;
+use mesh::tool_threads::ThreadRow;
 
 use crate::config::ThreadSettings;
 use crate::errors::{CommandError, Failure};
@@ -35,24 +36,49 @@ pub(super) fn check(new: &NewThread, settings: &ThreadSettings) -> Result<(), Co
     if texts.map(String::len).max().unwrap_or(0).max(new.prompt.len()) > LONGEST_REQUEST {
         return Err(CommandError::usage("a text is too long", "put what is long into a file, and name that"));
     }
-    if new.approvals == Some(Approvals::Refuse) && !settings.allows("approval-policy=never") {
-        return Err(refused("the approval policy `never`", "approval-policy=never"));
-    }
-    let key =
-        new.settings.keys().find(|key| !HARMLESS.contains(&key.as_str()) && !settings.allows(&format!("config.{key}")));
-    match key {
-        Some(key) => {
-            let shown: String = key.chars().filter(|letter| !letter.is_control()).take(80).collect();
-            Err(refused(&format!("`{shown}` in config"), &format!("config.{shown}")))
-        }
-        None => Ok(()),
-    }
+    widens(new.approvals, new.settings.keys(), settings)
+        .map_or(Ok(()), |widens| Err(refused(&widens, "is not allowed to callers of this tool", "leave it out")))
 }
 
-fn refused(what: &str, word: &str) -> CommandError {
+/// An error if a thread that is gone on with has what the user's settings no longer allow.
+pub(super) fn check_again(row: &ThreadRow, settings: &ThreadSettings) -> Result<(), CommandError> {
+    let usual = settings.defaults(row.role.as_deref()).ok().map(|defaults| defaults.approvals);
+    let asked = Some(row.approvals).filter(|_| usual != Some(row.approvals));
+    let keys = row.tailoring.settings.iter().map(|(key, _)| key);
+    widens(asked, keys, settings).map_or(Ok(()), |widens| {
+        Err(refused(&widens, "is not allowed to callers any more, and the thread has it", "begin a new thread"))
+    })
+}
+
+/// What would let a thread do more than its reach gives and the user's settings do not allow.
+struct Widens {
+    /// As it is shown.
+    what: String,
+    /// What would have to be allowed.
+    word: String,
+}
+
+fn widens<'k>(
+    approvals: Option<Approvals>,
+    mut keys: impl Iterator<Item = &'k String>,
+    settings: &ThreadSettings,
+) -> Option<Widens> {
+    if approvals == Some(Approvals::Refuse) && !settings.allows("approval-policy=never") {
+        return Some(Widens {
+            what: "the approval policy `never`".to_owned(),
+            word: "approval-policy=never".to_owned(),
+        });
+    }
+    let key = keys.find(|key| !HARMLESS.contains(&key.as_str()) && !settings.allows(&format!("config.{key}")))?;
+    let shown: String = key.chars().filter(|letter| !letter.is_control()).take(80).collect();
+    Some(Widens { what: format!("`{shown}` in config"), word: format!("config.{shown}") })
+}
+
+fn refused(widens: &Widens, how: &str, way: &str) -> CommandError {
+    let Widens { what, word } = widens;
     Failure {
-        what: format!("{what} is not allowed to callers of this tool"),
-        hint: Some(format!("leave it out; the user can add \"{word}\" to `allow` in `[codex]` of their own settings")),
+        what: format!("{what} {how}"),
+        hint: Some(format!("{way}; the user can add \"{word}\" to `allow` in `[codex]` of their own settings")),
         exit: Exit::Refused,
         source: None,
     }

@@ -266,27 +266,19 @@ impl Link {
         for id in std::mem::take(&mut state.asked) {
             out.say(session, AgentEvent::Settled(id.to_string()));
         }
-        let (status, end) = match &result {
+        let end = match &result {
             Ok(answer) => match text(answer, "/stopReason") {
-                "cancelled" if !turn.shown => (PromptStatus::Unknown, TurnEnd::Interrupted),
-                "cancelled" => (PromptStatus::Answered, TurnEnd::Interrupted),
-                "end_turn" => (PromptStatus::Answered, TurnEnd::Completed),
-                "max_tokens" => {
-                    (PromptStatus::Answered, failed(Failure::ContextFull, "the answer was cut by its length"))
-                }
-                "max_turn_requests" => (
-                    PromptStatus::Answered,
-                    failed(Failure::Other, "it asked its model as often as it may in one turn"),
-                ),
-                "refusal" => (PromptStatus::Answered, failed(Failure::Other, "the model refused to go on")),
-                other => (PromptStatus::Answered, failed(Failure::Other, &format!("it stopped with `{other}`"))),
+                "cancelled" => TurnEnd::Interrupted,
+                "end_turn" => TurnEnd::Completed,
+                "max_tokens" => failed(Failure::ContextFull, "the answer was cut by its length"),
+                "max_turn_requests" => failed(Failure::Other, "it asked its model as often as it may in one turn"),
+                "refusal" => failed(Failure::Other, "the model refused to go on"),
+                other => failed(Failure::Other, &format!("it stopped with `{other}`")),
             },
-            Err(error) => {
-                let status = if turn.shown { PromptStatus::Answered } else { PromptStatus::Unknown };
-                (status, TurnEnd::Failed((failure(error), error.message.clone())))
-            }
+            Err(error) => TurnEnd::Failed((failure(error), error.message.clone())),
         };
-        out.say(session, AgentEvent::Prompt((turn.prompt.clone(), status)));
+        // However it answered, it is done with the prompt: given again, that would only be stopped or fail again.
+        out.say(session, AgentEvent::Prompt((turn.prompt.clone(), PromptStatus::Answered)));
         out.say(session, AgentEvent::TurnEnded((turn.prompt, end)));
         out.say(session, AgentEvent::Activity(Activity::Idle));
     }
@@ -296,6 +288,10 @@ impl Link {
         let Some(state) = self.sessions.get_mut(session) else { return };
         if state.repeats {
             state.heard = true;
+            return;
+        }
+        // Some agents say the last of a turn after they have answered its prompt. Nothing would end a turn of that.
+        if state.turn.is_none() {
             return;
         }
         let said = match text(update, "/sessionUpdate") {

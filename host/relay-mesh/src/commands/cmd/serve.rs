@@ -32,10 +32,9 @@ pub(super) async fn take(args: TakeArgs, context: &Context) -> Result<Exit, Comm
         context.printer.say(&format!("no command waits for {}", args.target));
         return Ok(Exit::NotFound);
     };
-    if let Err(error) = context.printer.show(&CommandShape::of(&command, open.machine.now())) {
-        open.mesh.give_command_back(command.id).await?;
-        return Err(error);
-    }
+    // If this fails, some of it may have been read: given back, the command would be carried out twice. Its taker may
+    // still end it, and if nobody does in time it ends as failed.
+    context.printer.show(&CommandShape::of(&command, open.machine.now()))?;
     open.mesh.confirm_command(command.id).await?;
     context.printer.say(&format!(
         "when it has ended: `relay-mesh cmd done {} RESULT --from {}`, with `--failed` if it failed",

@@ -14,6 +14,7 @@ use crate::errors;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable_line};
+use crate::runs::permission;
 use crate::setup::shapes::GrantLine;
 use crate::shapes::rfc3339;
 
@@ -36,7 +37,11 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let text = args.adapter.as_str();
     let is_path = text.contains(['/', '.']);
     let (examined, consent, signed) = if is_path {
-        let package = Source::parse(text)?.get(context, &args.network).await?;
+        let source = Source::parse(text)?;
+        if source.is_remote() {
+            permission::only_the_user(context, &open, "fetch an adapter").await?;
+        }
+        let package = source.get(context, &args.network).await?;
         let examined = open.adapters.examine(&package).map_err(|error| package::unusable(&package.from, error))?;
         (examined, Consent::default(), package.signed())
     } else {
@@ -114,6 +119,7 @@ async fn portrait(
         exports: examined.exports.clone(),
         clients: manifest.matches.clients.clone(),
         environment: manifest.matches.environment.clone(),
+        shells: manifest.matches.shells.clone(),
         guest_ms: manifest.limits.guest_ms,
         memory_mb: manifest.limits.memory_mb,
         grants,
@@ -162,6 +168,9 @@ struct Portrait {
     clients: Vec<String>,
     /// The environment variables of processes that it matches.
     environment: Vec<String>,
+    /// The environment variables that its agents' shells have, some with their values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shells: Vec<String>,
     /// Processor time that one call may take, in milliseconds.
     guest_ms: u64,
     /// Memory that one call may take, in megabytes.
@@ -230,6 +239,9 @@ impl Show for Portrait {
         if !self.environment.is_empty() {
             line("variables", self.environment.join(", "));
         }
+        if !self.shells.is_empty() {
+            line("shells", self.shells.join(", "));
+        }
         line("limits", format!("{} ms of a processor and {} MB of memory in one call", self.guest_ms, self.memory_mb));
         for (head, names) in [("imports", &self.imports), ("exports", &self.exports)] {
             for (index, name) in names.iter().enumerate() {
@@ -271,6 +283,7 @@ mod tests {
             exports: vec!["relay:adapter/hooks@0.1.0".to_owned()],
             clients: Vec::new(),
             environment: Vec::new(),
+            shells: vec!["TOY_AGENT=1".to_owned()],
             guest_ms: 200,
             memory_mb: 64,
             grants: vec![grant("roots.config", true), grant("notices", false)],
@@ -292,6 +305,7 @@ mod tests {
              interface   0.1.0\n\
              code        in the cache\n\
              faults      1; the last: it trapped\n\
+             shells      TOY_AGENT=1\n\
              limits      200 ms of a processor and 64 MB of memory in one call\n\
              imports     relay:adapter/log@0.1.0\n            wasi:\\u{1b}[2J\n\
              exports     relay:adapter/hooks@0.1.0\n\

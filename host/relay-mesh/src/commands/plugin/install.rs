@@ -98,7 +98,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     };
     package::try_out(&open, &package).await?;
     let consent = with_state(consent);
-    put(&open, &package, &consent, Enablement::Enabled, found)?;
+    put(&open, &package, &consent, (Enablement::Enabled, found), &publisher)?;
     context.printer.say(&format!("{} {} is installed.", package.manifest.title, package.manifest.version));
     tell_what_is_missing(context, &package, &consent);
     context.printer.say(&format!(
@@ -124,10 +124,11 @@ pub(super) fn put(
     open: &Open,
     package: &Package,
     consent: &Consent,
-    standing: Enablement,
-    found: FoundVersion,
+    (standing, found): (Enablement, FoundVersion),
+    publisher: &trust::Publisher,
 ) -> Result<(), CommandError> {
-    let install = Install { package, consent, standing, at: open.machine.now() };
+    let publishers = publisher.pins();
+    let install = Install { package, publishers: &publishers, consent, standing, at: open.machine.now() };
     installed_adapters(open)?.install(install, found).map(drop).map_err(installed_error)
 }
 

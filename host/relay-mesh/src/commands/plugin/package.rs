@@ -98,6 +98,9 @@ pub(super) fn words(
     if !matched.environment.is_empty() {
         lines.push(format!("it is asked about processes with the variable {}", quoted(&matched.environment)));
     }
+    if !matched.shells.is_empty() {
+        lines.push(format!("a shell with the variable {} counts as one of its agents'", quoted(&matched.shells)));
+    }
     if question.requests.is_empty() && question.claims.is_empty() {
         lines.push("it asks for nothing".to_owned());
     } else {

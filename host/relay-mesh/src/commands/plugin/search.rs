@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable_line, table};
+use crate::runs::permission;
 
 /// The largest list, in bytes: tens of thousands of adapters.
 const LARGEST: u64 = 8 * 1024 * 1024;
@@ -66,6 +67,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         IndexAt::File(path) => std::fs::read(context.workdir.join(path))
             .map_err(|error| CommandError::caused_by(&what, hint.clone(), Exit::NotFound, error))?,
         IndexAt::Url(url) => {
+            permission::only_the_user(context, &context.open()?, "ask a server").await?;
             let client = args.network.client(context)?;
             let answer = client.send(Request::new(hyper::Method::GET, url.clone(), LARGEST)).await;
             answer.and_then(::fetch::Response::good).map_err(SourceError::from)?.body.to_vec()

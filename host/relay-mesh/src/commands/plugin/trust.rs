@@ -22,8 +22,10 @@ pub(super) enum Publisher {
     Nobody,
     /// Signed by keys that were not seen with this adapter before.
     New(Vec<PublisherKey>),
-    /// Signed by a key of the installed version, and perhaps by others too.
-    Same { known: PublisherKey, others: Vec<PublisherKey> },
+    /// Signed by a key of the installed version. `further` ones may sign the next version as well: they are pinned already,
+    /// the signed version names them, or the user does. Of `strange` ones nothing says that the publisher knows them:
+    /// everybody can add a signature to a file.
+    Same { known: PublisherKey, further: Vec<PublisherKey>, strange: Vec<PublisherKey> },
     /// Signed by a key that the user named, in the place of the pinned ones.
     Changed(PublisherKey),
 }
@@ -59,7 +61,9 @@ pub(super) fn judge(
 ) -> Result<Publisher, Untrusted> {
     let pinned = before.map(|before| before.publishers.as_slice()).unwrap_or_default();
     let name = package.manifest.name.as_str();
-    decide(name, &package.signed(), |keys| installed.trusted(keys), pinned, unsigned.allow_unsigned, new_key)
+    let trusted = |keys: &[PublisherKey]| installed.trusted(keys);
+    let named = (package.manifest.publishers.as_slice(), new_key);
+    decide(name, &package.signed(), trusted, pinned, unsigned.allow_unsigned, named)
 }
 
 fn decide(
@@ -68,7 +72,7 @@ fn decide(
     trusted: impl Fn(&[PublisherKey]) -> Vec<PublisherKey>,
     pinned: &[PublisherKey],
     may_be_unsigned: bool,
-    new_key: Option<PublisherKey>,
+    (of_version, new_key): (&[PublisherKey], Option<PublisherKey>),
 ) -> Result<Publisher, Untrusted> {
     let adapter = name.to_owned();
     let signers = match signed {
@@ -90,8 +94,13 @@ fn decide(
             .map_or(Untrusted::Broken(adapter.clone()), |key| Untrusted::Refused { adapter, key: *key }));
     };
     if let Some(known) = keys.iter().copied().find(|key| pinned.contains(key)) {
-        let others = keys.into_iter().filter(|key| !pinned.contains(key)).collect();
-        return Ok(Publisher::Same { known, others });
+        let counts =
+            |key: &PublisherKey| pinned.contains(key) || of_version.contains(key) || new_key.as_ref() == Some(key);
+        if let Some(named) = new_key.filter(|named| !keys.contains(named)) {
+            return Err(Untrusted::NotTheNamed { adapter, named, found });
+        }
+        let (further, strange) = keys.into_iter().filter(|key| *key != known).partition(counts);
+        return Ok(Publisher::Same { known, further, strange });
     }
     match (new_key, pinned.first()) {
         (Some(named), _) if keys.contains(&named) => Ok(Publisher::Changed(named)),
@@ -102,6 +111,16 @@ fn decide(
 }
 
 impl Publisher {
+    /// The keys that may sign the next version.
+    pub(super) fn pins(&self) -> Vec<PublisherKey> {
+        match self {
+            Publisher::Nobody => Vec::new(),
+            Publisher::New(keys) => keys.clone(),
+            Publisher::Same { known, further, .. } => std::iter::once(known).chain(further).copied().collect(),
+            Publisher::Changed(key) => vec![*key],
+        }
+    }
+
     /// What the user reads of it before consenting.
     pub(super) fn words(&self, installed: &InstalledAdapters) -> Vec<String> {
         match self {
@@ -111,10 +130,13 @@ impl Publisher {
                 lines.push("With your consent it is pinned: an update has to be signed by the same key.".to_owned());
                 lines
             }
-            Publisher::Same { known, others } => {
+            Publisher::Same { known, further, strange } => {
                 let mut lines = vec![format!("signed by {known}, as the installed version is")];
-                lines.extend(others.iter().map(|key| {
+                lines.extend(further.iter().map(|key| {
                     format!("signed by {key} as well: from then on that key alone is enough for an update")
+                }));
+                lines.extend(strange.iter().map(|key| {
+                    format!("signed by {key} as well, which counts for nothing: this version does not name it")
                 }));
                 lines
             }
@@ -189,7 +211,7 @@ mod tests {
         let by = |keys: &[PublisherKey]| Signed::By(keys.to_vec());
         let trusted = |keys: &[PublisherKey]| keys.iter().copied().filter(|key| *key != stolen).collect();
         let said = |signed: &Signed, pinned: &[PublisherKey], unsigned: bool, named: Option<PublisherKey>| {
-            decide("toad", signed, trusted, pinned, unsigned, named)
+            decide("toad", signed, trusted, pinned, unsigned, (&[], named))
         };
         let adapter = || "toad".to_owned();
         // The first time.
@@ -201,9 +223,18 @@ mod tests {
         assert_eq!(said(&Signed::Broken, &[], true, None), Err(Untrusted::Broken(adapter())));
         assert_eq!(said(&Signed::ManifestBeside, &[], true, None), Err(Untrusted::ManifestBeside(adapter())));
         // An update.
-        let same = |others: &[PublisherKey]| Ok(Publisher::Same { known: old, others: others.to_vec() });
-        assert_eq!(said(&by(&[old]), &[old], false, None), same(&[]));
-        assert_eq!(said(&by(&[old, new]), &[old], false, None), same(&[new]));
+        let same = |further: &[PublisherKey], strange: &[PublisherKey]| {
+            Ok(Publisher::Same { known: old, further: further.to_vec(), strange: strange.to_vec() })
+        };
+        assert_eq!(said(&by(&[old]), &[old], false, None), same(&[], &[]));
+        // Everybody can add a signature, so a further key counts only if the version or the user names it.
+        assert_eq!(said(&by(&[old, new]), &[old], false, None), same(&[], &[new]));
+        assert_eq!(said(&by(&[old, new]), &[old], false, Some(new)), same(&[new], &[]));
+        assert_eq!(said(&by(&[old, new]), &[old, new], false, None), same(&[new], &[]));
+        let names_it = decide("toad", &by(&[old, new]), trusted, &[old], false, (&[new], None));
+        assert_eq!(names_it, same(&[new], &[]));
+        let by_itself = decide("toad", &by(&[new]), trusted, &[old], false, (&[new], None));
+        assert!(matches!(by_itself, Err(Untrusted::AnotherKey { .. })), "no version names its own key");
         let no_longer = || Err(Untrusted::NoLongerSigned { adapter: adapter(), pinned: old });
         assert_eq!(said(&Signed::No, &[old], true, None), no_longer(), "a flag does not take a pin away");
         let another = || Err(Untrusted::AnotherKey { adapter: adapter(), pinned: old, found: new });

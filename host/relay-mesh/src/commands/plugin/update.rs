@@ -50,6 +50,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let open = context.open()?;
     let name = args.name.as_str();
     let record = installed_adapters(&open)?.record(name).map_err(installed_error)?;
+    let found = FoundVersion::of(record.as_deref());
     let Some((record, installed)) = record.as_ref().and_then(|record| Some((record, record.installed.as_ref()?)))
     else {
         return Err(absent(name, args.source.as_deref().unwrap_or("SOURCE")));
@@ -116,7 +117,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         }
     };
     package::try_out(&open, &package).await?;
-    put(&open, &package, &consent, installed.standing, FoundVersion(Some(installed.digest)))?;
+    put(&open, &package, &consent, (installed.standing, found), &publisher)?;
     context.printer.say(&format!("{} went from {} to {next}.", package.manifest.title, installed.version));
     tell_what_is_missing(context, &package, &consent);
     context.printer.show(&placed(&package, "updated", Some(installed.version.clone()), &consent))?;

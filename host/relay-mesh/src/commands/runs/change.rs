@@ -3,7 +3,7 @@
 use mesh::DryRun;
 use mesh::ports::machine::{Instant, Machine as _};
 use mesh::ports::runner::Reach;
-use mesh::runs::{RunStage, Workplace};
+use mesh::runs::{RunRecord, RunStage, Workplace};
 
 use super::kept::{self, Kept};
 use crate::compose::Open;
@@ -12,7 +12,7 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::pipelines;
 use crate::reviews;
-use crate::runs::changes::{self, PATCH};
+use crate::runs::changes;
 use crate::runs::{self, Runs, applying, retention, settle};
 use crate::shapes::counted;
 use crate::shapes::reviews::{AppliedPipeline, AppliedSuggestion, PipelineLine, ReviewLine};
@@ -51,6 +51,9 @@ pub(super) async fn diff(id: &str, context: &Context) -> Result<Exit, CommandErr
     settle::settle(context, &open, &runs).await;
     if let Kept::Pipeline(folder, record) = kept::find(data, id)? {
         let changes = pipelines::until_now(&changes::git(context), &folder, &record).await?;
+        for note in changes::of_left_out(&changes.left_out) {
+            context.printer.say(&note);
+        }
         if changes.patch.is_empty() {
             context.printer.say("it changed nothing that git could show");
         }
@@ -59,8 +62,7 @@ pub(super) async fn diff(id: &str, context: &Context) -> Result<Exit, CommandErr
     }
     let (folder, record) = runs.find(id)?;
     if record.ended.is_some() {
-        // A run that changed nothing, or works outside of a repository, has no patch.
-        let patch = folder.read(PATCH).unwrap_or_default();
+        let patch = changes::kept_patch(&record, &folder).ok_or_else(|| untold(&record))?;
         if patch.is_empty() {
             context.printer.say("it changed nothing that git could show");
         }
@@ -68,7 +70,7 @@ pub(super) async fn diff(id: &str, context: &Context) -> Result<Exit, CommandErr
         return Ok(Exit::Success);
     }
     let mut notes = Vec::new();
-    let changes = changes::now(&changes::git(context), &record, &folder, &mut notes).await;
+    let changes = changes::now(&changes::git(context), &record, &folder, &mut notes).await?;
     for note in notes {
         context.printer.say(&note);
     }
@@ -94,7 +96,7 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
         Kept::Run(..) => {}
     }
     // Two that apply one run are told apart here.
-    let _alone = runs.alone()?;
+    let _alone = runs.alone().await?;
     let (folder, mut record) = runs.find(id)?;
     if record.ended.is_none() {
         return Err(refused(format!("run {} has not ended", record.id), "wait for its end, or stop it", Exit::Held));
@@ -107,11 +109,11 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
         let what = format!("run {} was to look only", record.id);
         return Err(refused(what, "it changed nothing, so there is nothing to apply", Exit::NotFound));
     }
-    let Workplace::Worktree { top, folder: worktree, branch, commit } = record.workplace.clone() else {
+    let Workplace::Worktree { top, .. } = record.workplace.clone() else {
         let what = format!("run {} worked in the folder itself", record.id);
         return Err(refused(what, "its changes are there already: `git diff` shows them", Exit::Usage));
     };
-    let patch = folder.read(PATCH).unwrap_or_default();
+    let patch = changes::kept_patch(&record, &folder).ok_or_else(|| untold(&record))?;
     if patch.is_empty() {
         return Err(refused(format!("run {} changed nothing", record.id), "there is nothing to apply", Exit::NotFound));
     }
@@ -129,10 +131,25 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
     folder.keep(&record)?;
     applied.was_noted();
     // All that the worktree held beyond its commit is in the folder now, unless somebody worked on in it.
-    let removed = changes::is_as_it_ended(&git, &record, &folder, &patch).await
-        && git.drop_worktree(&top, &worktree, &branch, &commit).await.is_ok();
+    let mut removed = changes::is_as_it_ended(&git, &record, &folder, &patch).await;
+    if removed && let Some(stays) = changes::remove_applied(&git, &record.workplace).await {
+        context.printer.say(&stays);
+        removed = false;
+    }
     context.printer.show(&AppliedShape::of(&record, &top, removed))?;
     Ok(Exit::Success)
+}
+
+/// Git failed when a run ended.
+fn untold(record: &RunRecord) -> CommandError {
+    let hint = match &record.workplace {
+        Workplace::Worktree { folder, .. } if folder.exists() => format!("look into its worktree {}", folder.display()),
+        Workplace::Worktree { .. } | Workplace::Here { .. } => {
+            format!("`relay-mesh runs show {}` has a note that says why", record.id)
+        }
+    };
+    let what = format!("what run {} changed could not be told when it ended", record.id);
+    Failure { what, hint: Some(hint), exit: Exit::Failure, source: None }.into()
 }
 
 /// Applies what a pipeline changed.
@@ -155,11 +172,12 @@ pub(super) async fn gc(dry_run: bool, context: &Context) -> Result<Exit, Command
     let open = context.open()?;
     let runs = Runs::of(&context.settings.dir.value);
     settle::settle(context, &open, &runs).await;
-    let _alone = runs.alone()?;
-    let before = Instant(open.machine.now().0.saturating_sub(context.settings.keep.value));
+    let _alone = runs.alone().await?;
+    let now = open.machine.now();
+    let before = Instant(now.0.saturating_sub(context.settings.keep.value));
     let dry_run = if dry_run { DryRun::Yes } else { DryRun::No };
     let git = changes::git(context);
-    let deleted = retention::delete_old(&runs, &git, before, dry_run).await;
+    let deleted = retention::delete_old(&runs, &git, (before, now), dry_run).await;
     context.printer.show(&DeletedRunsShape::of(&deleted, dry_run))?;
     if dry_run == DryRun::No {
         let removed = pipelines::Pipelines::of(&context.settings.dir.value).remove_empty_worktrees(&git).await;

@@ -143,6 +143,16 @@ fn attached(line: &WithShape) -> Option<String> {
 async fn server(context: &Context) -> Result<NatsRecord, CommandError> {
     let open = context.open()?;
     let dir = &context.settings.dir.value;
+    // Two servers would write to the same files.
+    let Some(_alone) = open.store.hold(&nats::lease()).await? else {
+        return Err(Failure {
+            what: "another `relay-mesh up --nats` is starting the nats-server".to_owned(),
+            hint: Some("wait until it is done, and try again".to_owned()),
+            exit: Exit::Held,
+            source: None,
+        }
+        .into());
+    };
     let found = NatsRecord::find(dir, open.machine.as_ref())?;
     if let Shared::Nats(servers) = &context.settings.shared.value
         && found.as_ref().is_none_or(|record| servers.addresses() != [record.url()])
@@ -153,6 +163,7 @@ async fn server(context: &Context) -> Result<NatsRecord, CommandError> {
         ));
     }
     if let Some(record) = found {
+        nats::answers(dir, &record, open.machine.as_ref()).await?;
         return Ok(record);
     }
     let path = context.environment.get("PATH").unwrap_or_default();

@@ -66,7 +66,10 @@ impl Explain for SendError {
             SendError::OtherUnderKey { .. } => Exit::Usage,
             SendError::NotRegistered => Exit::Refused,
             SendError::UnknownReply(_) | SendError::NobodyElse | SendError::EmptyChannel(_) => Exit::NotFound,
-            SendError::Store { .. } | SendError::Unreadable(_) | SendError::NotQueued(_) => Exit::Store,
+            SendError::Store { .. }
+            | SendError::Unreadable(_)
+            | SendError::NotQueued(_)
+            | SendError::ChannelOutOfReach { .. } => Exit::Store,
         }
     }
 
@@ -91,6 +94,9 @@ impl Explain for SendError {
             SendError::Channel(_) => Some("put it in quotes, as in `'#audit'`".to_owned()),
             SendError::EmptyChannel(channel) => {
                 Some(format!("`relay-mesh channel join {} --agent NAME` has an agent join it", channel.as_str()))
+            }
+            SendError::ChannelOutOfReach { .. } => {
+                Some("send to agents by name: that waits here until the servers can be reached".to_owned())
             }
             SendError::UnknownReply(_) => {
                 Some("`relay-mesh read` prints the ids of the messages that you may answer".to_owned())

@@ -22,7 +22,7 @@ pub(super) const NAME: &str = "scripted";
 
 /// Its program is `/bin/sh -c SCRIPT`. A line `say TEXT` is a message, `session ID` names the session, `refused STATUS`
 /// is a refusal of the model's server, `used N` is usage of the whole session, `spent N` is the cost so far, `answer TEXT`
-/// is the last word.
+/// is the last word. The script finds in `COST` what it may cost.
 pub(super) struct Scripted {
     about: About,
     /// For a fresh session, and for a resumed one.
@@ -61,7 +61,10 @@ impl HarnessRunner for Scripted {
         };
         Ok(Launch {
             command: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
-            environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+            environment: vec![
+                ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
+                ("COST".to_owned(), task.cost.unwrap_or_default().to_string()),
+            ],
             files: vec![("schema.json".to_owned(), json!(task.schema).to_string())],
             stop: vec![StopStep { signal: StopSignal::Terminate, grace: Duration::from_millis(300) }],
             without: Vec::new(),

@@ -91,6 +91,17 @@ fn a_turn_is_shown_once_the_agent_says_anything_and_ends_with_its_answer() {
     conversation.says(CHUNK, "piece done");
     conversation.check(ENDED, "p answered completed idle");
     conversation.check(ENDED, "");
+    // OpenCode and others have been seen to say the last of a turn after its end.
+    conversation.says(CHUNK, "");
+}
+
+#[test]
+fn a_prompt_that_was_answered_is_done_also_if_the_model_said_nothing() {
+    let mut conversation = Conversation::begun();
+    conversation.prompt("p", "busy");
+    conversation.check(r#"{"id":3,"result":{"stopReason":"cancelled"}}"#, "p answered interrupted");
+    conversation.prompt("q", "busy");
+    conversation.check(r#"{"id":4,"error":{"code":429,"message":"slow down"}}"#, "q answered failed");
 }
 
 #[test]

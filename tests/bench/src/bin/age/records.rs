@@ -43,6 +43,8 @@ pub(crate) fn session(id: &str, of: usize, workdir: &str, (began, heard): (u64, 
     let mut record = json!({
         "session": { "harness": HARNESS, "id": id },
         "workdir": workdir,
+        // A process of a machine that has been started anew since.
+        "client": { "pid": 4_711, "start": 1, "space": { "system": 1, "boot": 1, "namespace": 1 } },
         "agent": agent(of),
         "activity": if is_over { "ended" } else { "idle" },
         "heard": heard,

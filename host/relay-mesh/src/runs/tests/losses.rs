@@ -1,0 +1,95 @@
+//! What a run must not lose: work that no patch carries, its end, its budget, its turn.
+
+use super::*;
+
+/// Makes a repository with a commit in its worktree.
+const NESTS: &str = "PATH=$PATH:/usr/local/bin; echo two > old; mkdir inner; cd inner; git init --quiet .; \
+    echo x > file; git add .; git -c user.name=a -c user.email=a@example.org commit --quiet -m inner; echo answer done";
+
+#[tokio::test]
+async fn a_worktree_with_a_repository_of_its_own_stays_when_its_run_is_applied() {
+    let stage = Stage::new(NESTS).with_repository();
+    let report = stage.ran(RunRequest { reach: Reach::Edit, ..stage.request() }).await;
+    let told = |note: &String| note.contains("stays: it holds the repository `inner`");
+    assert!(report.notes.iter().any(told), "{:?}", report.notes);
+    let git = changes::git(&stage.context);
+    let (workplace, inner) = (&report.record.workplace, report.record.task.folder.join("inner/file"));
+    let stays = changes::remove_applied(&git, workplace).await;
+    assert!(stays.as_ref().is_some_and(told), "{stays:?}");
+    assert!(!changes::remove_if_clean(&git, workplace).await);
+    assert!(inner.exists());
+    std::fs::remove_dir_all(report.record.task.folder.join("inner")).expect("removed");
+    assert_eq!(changes::remove_applied(&git, workplace).await, None);
+    assert!(!report.record.task.folder.exists());
+}
+
+#[tokio::test]
+async fn what_git_cannot_add_is_told_and_keeps_the_worktree() {
+    let script =
+        "PATH=$PATH:/usr/local/bin; echo two > old; git init --quiet empty; echo x > empty/file; echo answer done";
+    let stage = Stage::new(script).with_repository();
+    let report = stage.ran(RunRequest { reach: Reach::Edit, ..stage.request() }).await;
+    assert_eq!(report.changes.expect("a repository").written, ["old"]);
+    assert!(report.notes.iter().any(|note| note.contains("git could not add `empty`")), "{:?}", report.notes);
+    let (folder, git) = (stage.runs().folder(report.record.id), changes::git(&stage.context));
+    let patch = changes::kept_patch(&report.record, &folder).expect("it could be told");
+    assert!(!changes::is_as_it_ended(&git, &report.record, &folder, &patch).await, "the patch lacks something");
+    std::fs::remove_file(folder.root.join(changes::PATCH)).expect("there");
+    assert_eq!(changes::kept_patch(&report.record, &folder), None, "which is not an empty one");
+    let untracked = mesh::runs::RunRecord { before: None, ..report.record };
+    assert_eq!(changes::kept_patch(&untracked, &folder), Some(Vec::new()));
+}
+
+/// On one worker, a task that blocked would keep the other from giving the lock back.
+#[tokio::test]
+async fn the_lock_of_all_runs_is_waited_for_without_keeping_its_holder_from_going_on() {
+    let stage = Stage::new(ANSWERS);
+    let runs = stage.runs();
+    let held = runs.alone().await.expect("the lock");
+    let other = tokio::spawn({
+        let runs = runs.clone();
+        async move { runs.alone().await.is_ok() }
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(30)).await;
+    assert!(!other.is_finished());
+    drop(held);
+    assert!(other.await.expect("it goes on"));
+}
+
+#[tokio::test]
+async fn a_run_that_could_not_be_brought_to_its_end_is_concluded_by_the_next_command() {
+    let stage = Stage::new(ANSWERS);
+    let begun = begin::begin(&stage.context, &stage.open, stage.request()).await.expect("begun");
+    let folder = stage.runs().folder(begun.record.id);
+    // Its result has no place, as on a full disk.
+    let taken = folder.root.join("result.json");
+    std::fs::create_dir(&taken).expect("made");
+    let mut stop = Stop::listen().expect("signals");
+    let ended = supervise(&stage.context, &stage.open, begun, &mut stop, &mut Heard(Vec::new())).await;
+    assert_eq!(ended.expect_err("no place").exit(), Exit::Store);
+    let record = folder.record().expect("a record");
+    // The process that its record names lives: this one.
+    assert_eq!(folder.stage(&record, stage.open.machine.as_ref()), RunStage::Abandoned);
+    settle::settle(&stage.context, &stage.open, &stage.runs()).await;
+    assert_eq!(folder.record().expect("a record").ended, None, "there is still no place");
+    std::fs::remove_dir(&taken).expect("removed");
+    settle::settle(&stage.context, &stage.open, &stage.runs()).await;
+    let record = folder.record().expect("a record");
+    assert_eq!(record.ended.as_ref().map(|end| end.ending), Some(Ending::Answered));
+    assert_eq!(folder.stage(&record, stage.open.machine.as_ref()), RunStage::Ended);
+}
+
+#[tokio::test]
+async fn the_second_turn_for_the_shape_of_an_answer_has_what_the_first_left() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    for (fresh, ending, attempts, output) in [
+        ("echo session s; echo spent 40; echo answer one", Ending::Answered, 2, Some(json!({"n": 60}))),
+        ("echo session s; echo spent 100; echo answer one", Ending::Shape, 1, None),
+    ] {
+        let stage = Stage::with(fresh, "echo session s; echo \"answer {\\\"n\\\": $COST}\"", &[]);
+        let request = RunRequest { schema: Some(schema.clone()), cost: Some(100), ..stage.request() };
+        let report = stage.ran(request).await;
+        assert_eq!((report.verdict.ending, report.record.attempts), (ending, attempts), "{:?}", report.verdict);
+        assert_eq!(report.verdict.output, output);
+    }
+}
