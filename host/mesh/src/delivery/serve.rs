@@ -45,6 +45,8 @@ pub enum Served {
 const BURST: Duration = Duration::from_millis(5);
 /// How long to wait after a first error, or for another process's lease.
 pub(crate) const RETRY: Duration = Duration::from_secs(2);
+/// After how many milliseconds to look again at what is damaged and nobody has changed since.
+const MENDED_BY: u64 = 60_000;
 /// Rounds that ran this many milliseconds count as a success, which resets the backoff.
 const WELL: u64 = 60_000;
 /// How often the long-lived server deletes what expired. The binary runs the rest of the cleanup, once a day.
@@ -151,7 +153,7 @@ impl Mesh {
                 let waits = match has_deliverable(&self.core, &self.inboxes, &agent).await {
                     Err(error) if !error.is_out_of_reach() => {
                         tracing::warn!(%error, %agent, "its mail could not be looked at");
-                        passes.look_again_in(RETRY.as_millis() as u64);
+                        passes.look_again_in(MENDED_BY);
                         false
                     }
                     looked => looked?,
@@ -179,7 +181,7 @@ impl Mesh {
                                 let wait = match outcome {
                                     Err(error) if !error.is_out_of_reach() => {
                                         tracing::warn!(%error, session = session.id, "its mail waits");
-                                        Some(RETRY.as_millis() as u64)
+                                        Some(MENDED_BY)
                                     }
                                     outcome => outcome?,
                                 };

@@ -80,6 +80,8 @@ pub(crate) enum Counts {
 
 /// Messages that follow one another within this time wake a session once, in milliseconds.
 const ONE_WAKE: u64 = 2_000;
+/// How many bytes of a wake file are read at a time.
+const STEP: usize = 16 * 1024;
 
 /// Writes to the wake file for a stored message, if the recipient's session on this machine can be woken. Returns
 /// whether a hook of the harness was told of the file; this is noted in the receipts then.
@@ -196,15 +198,29 @@ pub(crate) fn wake_file_path(core: &Core, session: &SessionRef) -> String {
     path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// The wakes of late. The file is read from its end: it has a line for whatever may have woken the session, also what the
+/// loop guard does not count, and lasts as long as that.
 async fn recent_wakes(core: &Core, session: &SessionRef, from: &AgentName, now: Instant) -> Result<Wakes, StoreError> {
+    let (store, log) = (core.local.as_ref(), keys::wake_file(session));
     let window = core.limits.loops.window;
+    let mut late: Vec<WakeLine> = Vec::new();
+    let mut before = store.end(&log).await?;
+    loop {
+        let batch = store.read_back(&log, before, STEP).await?;
+        let lines =
+            batch.entries.iter().rev().filter_map(|entry| serde_json::from_slice::<WakeLine>(&entry.bytes).ok());
+        let lines: Vec<WakeLine> = lines.collect();
+        let is_older = !lines.is_empty() && lines.iter().all(|line| now.since(line.at) >= window);
+        late.extend(lines);
+        if batch.at_end || is_older || batch.next >= before {
+            break;
+        }
+        before = batch.next;
+    }
     let mut wakes = Wakes::default();
     let mut last: Option<Instant> = None;
-    // The loop guard limits wakes, so a wake file stays short however long its session lasts.
-    records::scan(core.local.as_ref(), &keys::wake_file(session), Position::START, |entry| {
-        let Ok(WakeLine { at, from: Some(rang), counts, .. }) = serde_json::from_slice::<WakeLine>(&entry.bytes) else {
-            return;
-        };
+    for WakeLine { at, from: rang, counts, .. } in late.into_iter().rev() {
+        let Some(rang) = rang else { continue };
         let merges = last.is_some_and(|last| at.since(last) < ONE_WAKE);
         let is_one = match counts {
             Counts::Alone => true,
@@ -215,7 +231,6 @@ async fn recent_wakes(core: &Core, session: &SessionRef, from: &AgentName, now: 
             last = Some(at);
             wakes.count(at, rang == *from, window);
         }
-    })
-    .await?;
+    }
     Ok(wakes)
 }

@@ -62,7 +62,8 @@ impl Git {
             command.args(["-c", setting]);
         }
         command.args(arguments).env_clear().envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.envs(variables.iter().copied()).current_dir(folder);
+        // What it says is read, so it says it in English.
+        command.envs(variables.iter().copied()).env("LC_ALL", "C").current_dir(folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let (mut child, _group) = Group::spawn(&mut command).map_err(GitError::Absent)?;
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
