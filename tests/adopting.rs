@@ -33,7 +33,7 @@ impl Host {
 
     /// The MCP server of one session, as its harness would start it.
     fn session(&self, log: &str) -> StdioClient {
-        let process = self.stage.server_by_hand(&[], log);
+        let process = self.stage.relay(&["mcp"]).by_hand().start(&self.stage.folder.join(log));
         StdioClient::connected(process, "a-plain-client")
     }
 

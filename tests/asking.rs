@@ -113,7 +113,10 @@ fn what_cannot_be_asked_or_answered_is_refused_with_a_hint() {
     let big =
         Program::new("sh").args(["-c", &script]).arg(stage.binary()).envs(stage.environment()).within(&stage.project);
     check(&big.run(), 2, "the question has 100000 bytes and may have 8192");
-    let mut client = StdioClient::connected(stage.server_by_hand(&["--tools", "asks"], "mcp.log"), "x");
+    let mut client = StdioClient::connected(
+        stage.relay(&["mcp", "--tools", "asks"]).by_hand().start(&stage.folder.join("mcp.log")),
+        "x",
+    );
     client.call("register_agent", json!({"name": "alice"}));
     let refused = client.call("ask_user", json!({"question": long}));
     assert!(refused.failed && refused.text.contains("1000000 bytes"), "{refused:?}");
@@ -192,7 +195,10 @@ fn an_agent_never_answers_for_its_user() {
 #[test]
 fn a_tool_asks_and_the_agent_needs_input_until_the_user_has_answered() {
     let stage = Arc::new(stage());
-    let mut client = StdioClient::connected(stage.server_by_hand(&["--tools", "asks"], "mcp.log"), "a client");
+    let mut client = StdioClient::connected(
+        stage.relay(&["mcp", "--tools", "asks"]).by_hand().start(&stage.folder.join("mcp.log")),
+        "a client",
+    );
     client.call("register_agent", json!({"name": "alice"}));
     assert_eq!(presence_of(&stage, "alice").as_deref(), Some("idle"));
     let user = thread::spawn({

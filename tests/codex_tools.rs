@@ -41,6 +41,7 @@ fn echo() -> Script {
 /// A client of a server of ours that shows these tools, joined under a name.
 fn joined(scene: &Spawning, name: &str, words: &[&str]) -> StdioClient {
     let server = scene.stage.relay(&[&["mcp", "--tools", "codex,subagents"], words].concat()).envs(scene.environment());
+    let server = server.by_hand();
     let mut client = StdioClient::connected(server.start(&scene.stage.folder.join(format!("{name}.log"))), "a-client");
     client.call("register_agent", json!({"name": name}));
     client
@@ -271,7 +272,7 @@ fn f3_two_servers_have_one_identity_and_lose_nothing() {
 fn f12_only_what_the_user_allows_is_begun() {
     isolated(|| {
         let scene = scene(echo());
-        let server = scene.stage.relay(&["mcp", "--tools", "codex"]).envs(scene.environment());
+        let server = scene.stage.relay(&["mcp", "--tools", "codex"]).envs(scene.environment()).by_hand();
         let mut nobody = StdioClient::connected(server.start(&scene.stage.folder.join("nobody.log")), "a-client");
         let nameless = called(&mut nobody, "codex", &json!({"prompt": "Hello"}));
         assert!(text(&nameless).contains("you have not registered"), "{nameless}");

@@ -185,6 +185,23 @@ fn a_set_up_that_its_harness_will_not_read_is_said_to_be_none_yet() {
     assert!(outcome.code == Some(0) && !outcome.stderr.contains("warning"), "{outcome:?}");
 }
 
+#[test]
+fn a_project_that_is_set_up_is_listed_so_below_it_and_in_its_worktrees() {
+    let stage = stage();
+    run(&stage, "install", "claude-code", Scope::Project);
+    let (below, linked) = (stage.project.join("sub/deep"), stage.home.join("linked"));
+    std::fs::create_dir_all(&below).expect("the stage is writable");
+    stage.git(&["worktree", "add", "-q", &linked.display().to_string()]);
+    for folder in [&stage.project, &below, &linked] {
+        let told = stage.relay(&["harnesses", "--json"]).within(folder).succeed();
+        let listed: Value = serde_json::from_str(&told).expect("--json writes JSON");
+        let harnesses = listed["harnesses"].as_array().into_iter().flatten();
+        let states: Vec<&Value> =
+            harnesses.filter(|line| line["harness"] == "claude-code").map(|line| &line["project"]).collect();
+        assert_eq!(states, ["installed"], "{}: {listed}", folder.display());
+    }
+}
+
 /// Out of two projects, the user's own settings and the commits of one project, from anywhere.
 #[test]
 fn one_command_takes_everything_out_and_says_what_is_left() {

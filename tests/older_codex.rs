@@ -34,7 +34,7 @@ fn f1_an_older_codex_has_the_same_tools() {
         std::fs::remove_file(&link).expect("the pinned one is only linked");
         std::os::unix::fs::symlink(program(), &link).expect("the home is writable");
         scene.ok(&["spawn", "allow", "lead", "codex"]);
-        let server = scene.stage.relay(&["mcp", "--tools", "codex"]).envs(scene.environment());
+        let server = scene.stage.relay(&["mcp", "--tools", "codex"]).envs(scene.environment()).by_hand();
         let mut lead = StdioClient::connected(server.start(&scene.stage.folder.join("lead.log")), "a-client");
         lead.call("register_agent", json!({"name": "lead"}));
         let first = called(&mut lead, "codex", &json!({"prompt": "The word is plum"}));
@@ -100,7 +100,7 @@ fn is_run_for_each_prompt(program: &str) {
     std::fs::rename(programs.join("codex"), programs.join("codex-itself")).expect("the home is writable");
     scene.stage.program("codex", program);
     scene.ok(&["spawn", "allow", "lead", "codex"]);
-    let server = scene.stage.relay(&["mcp", "--tools", "codex"]).envs(scene.environment());
+    let server = scene.stage.relay(&["mcp", "--tools", "codex"]).envs(scene.environment()).by_hand();
     let mut lead = StdioClient::connected(server.start(&scene.stage.folder.join("lead.log")), "a-client");
     lead.call("register_agent", json!({"name": "lead"}));
     let first =

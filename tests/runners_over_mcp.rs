@@ -27,7 +27,7 @@ fn stage() -> Stage {
 }
 
 fn client(stage: &Stage) -> StdioClient {
-    let server = stage.relay(&["mcp", "--tools", "runs,runners"]).start(&stage.folder.join("mcp.log"));
+    let server = stage.relay(&["mcp", "--tools", "runs,runners"]).by_hand().start(&stage.folder.join("mcp.log"));
     StdioClient::connected(server, "a-client")
 }
 

@@ -15,7 +15,7 @@ fn done() -> Script {
 
 /// A client of a server of ours that shows the tools about agents, joined under a name.
 fn joined(scene: &Spawning, name: &str) -> StdioClient {
-    let server = scene.stage.relay(&["mcp", "--tools", "spawn"]).envs(scene.environment());
+    let server = scene.stage.relay(&["mcp", "--tools", "spawn"]).envs(scene.environment()).by_hand();
     let mut client = StdioClient::connected(server.start(&scene.stage.folder.join(format!("{name}.log"))), "a-client");
     client.call("register_agent", json!({"name": name}));
     client

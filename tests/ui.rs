@@ -271,6 +271,22 @@ fn the_terminal_is_given_back_whatever_ends_the_view() {
 }
 
 #[test]
+fn what_was_answered_right_before_the_end_is_not_lost() {
+    let stage = five();
+    let terminal = view(&stage);
+    terminal.wait_for("▸ alice");
+    terminal.wait_for("Which port shall the server use?");
+    terminal.press("a");
+    terminal.wait_for("Answer (TEXT, refuse):");
+    let program = terminal.program();
+    // Enter and `q` come in one piece.
+    terminal.write("port 8080\rq");
+    wait_for("it has ended", || (!Path::new("/proc").join(&program).join("exe").exists()).then_some(()));
+    let mail = stage.relay_ok(&["read", "--agent", "alice", "--peek"]);
+    assert!(mail.contains("port 8080"), "{mail}");
+}
+
+#[test]
 fn a_view_ends_with_its_terminal() {
     let stage = five();
     let terminal = view(&stage);

@@ -11,6 +11,8 @@ const FILES: &[&str] = &[
     "\n",
     "  \n\n",
     "// only a comment\n",
+    "// only a comment",
+    "/* mine */\n// and mine ",
     "{}",
     "{}\n",
     "{ }\n",
@@ -219,6 +221,20 @@ fn what_others_wrote_around_ours_stays_when_ours_goes() {
         Some("[\n  1, // one\n   2\n]\n"),
         "nothing is drawn into the comment before it",
     );
+}
+
+#[test]
+fn what_is_added_below_a_comment_without_a_newline_does_not_become_part_of_it() {
+    let ours = [Addition::Element(4, json!("relay-mesh"))];
+    let check = |before: &str, expected: &str| {
+        let with_ours = added(Some(before), &ours);
+        assert_eq!(with_ours.as_deref(), Some(expected));
+        assert_eq!(taken_out(with_ours.as_deref()).as_deref(), Some(before));
+    };
+    check("// mine", "// mine\n{\n  \"enabledMcpjsonServers\": [\"relay-mesh\"]\n}\n");
+    check("// a\r\n// b", "// a\r\n// b\r\n{\r\n  \"enabledMcpjsonServers\": [\"relay-mesh\"]\r\n}\r\n");
+    check("// mine\n", "// mine\n{\n  \"enabledMcpjsonServers\": [\"relay-mesh\"]\n}");
+    check("/* // mine */", "/* // mine */{\n  \"enabledMcpjsonServers\": [\"relay-mesh\"]\n}");
 }
 
 #[test]

@@ -2,10 +2,11 @@
 //! journal by which it can be undone byte for byte.
 //!
 //! First every file is compared with what the plan expects it to hold; if one differs, nothing is written. Then the
-//! journal is written, then the files, each by a temporary file beside it and a rename that keeps its mode. After a
-//! failure, the files already changed are restored. An install that is killed leaves an open journal: the next one sees
-//! by each file's content which changes were made, and continues from there. Two installs at once wait for one another,
-//! and the second finds that its plan is out of date.
+//! journal is written, then the files, each by a temporary file beside it and a rename that keeps its mode. Each is
+//! compared once more right before its rename, because a harness writes its settings too. After a failure, the files
+//! already changed are restored. An install that is killed leaves an open journal: the next one sees by each file's
+//! content which changes were made, and continues from there. Two installs at once wait for one another, and the second
+//! finds that its plan is out of date.
 //!
 //! A settings file that is a symbolic link is changed at its target and stays a link, if the root's manifest allows
 //! links to there ([`crate::manifest::Links`]).

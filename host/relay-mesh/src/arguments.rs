@@ -1,5 +1,6 @@
 //! Reports what is wrong with a command line.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -17,7 +18,7 @@ pub(crate) fn usage(mut error: clap::Error, arguments: &[OsString]) -> ExitCode 
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     let asked_for = !error.use_stderr();
-    let is_hook = arguments.iter().skip(1).any(|argument| argument == "hook");
+    let is_hook = command_word(arguments).is_some_and(|word| word == "hook");
     if is_hook && !asked_for {
         render::last_words(&format!("relay-mesh: {}", render::what_is_wrong(&error.to_string())));
         return Exit::Success.into();
@@ -34,6 +35,25 @@ pub(crate) fn usage(mut error: clap::Error, arguments: &[OsString]) -> ExitCode 
         Ok(()) | Err(_) if asked_for => Exit::Success.into(),
         Ok(()) | Err(_) => Exit::Usage.into(),
     }
+}
+
+/// The command that a command line names: its first word that is neither an option nor the value of one.
+fn command_word(arguments: &[OsString]) -> Option<Cow<'_, str>> {
+    let ours = Cli::command();
+    let takes_value = |option: &str| {
+        let long = option.strip_prefix("--");
+        let named = ours.get_arguments().find(|argument| argument.get_long().is_some() && argument.get_long() == long);
+        named.is_some_and(|argument| argument.get_action().takes_values())
+    };
+    let mut follows_option = false;
+    for word in arguments.iter().skip(1).map(|argument| argument.to_string_lossy()) {
+        let is_option = word.starts_with('-');
+        if !is_option && !follows_option {
+            return Some(word);
+        }
+        follows_option = is_option && takes_value(&word);
+    }
+    None
 }
 
 /// Words that users of other tools try first, and what does it here.
@@ -98,6 +118,24 @@ mod tests {
             expected.map(|_| true),
             "{line}"
         );
+    }
+
+    #[test]
+    fn a_command_is_told_from_options_their_values_and_what_follows_it() {
+        for (line, expected) in [
+            ("relay-mesh hook --later", Some("hook")),
+            ("relay-mesh --dir /data -q hook claude-code", Some("hook")),
+            ("relay-mesh --dir=/data --json hook", Some("hook")),
+            ("relay-mesh --store nats://10.0.0.7:4222 hook x", Some("hook")),
+            ("relay-mesh --later hook claude-code Stop", Some("hook")),
+            ("relay-mesh send bob fix the hook", Some("send")),
+            ("relay-mesh --dir hook send bob a b c", Some("send")),
+            ("relay-mesh --dir hook", None),
+            ("relay-mesh", None),
+        ] {
+            let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(command_word(&arguments).as_deref(), expected, "{line}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::options::{NatsAuth, NatsOptions};
 use crate::ownership::OwnerCache;
 use crate::stream_cell::StreamCell;
 use crate::stream_check::{self, StreamMisfit};
-use crate::{children, clock, direct, subjects, watching};
+use crate::{children, clock, direct, reading, subjects, watching};
 
 /// The first server version that can check the end of a log that several machines write.
 const OLDEST: (u64, u64) = (2, 12);
@@ -29,6 +29,8 @@ const KNOWN_AGAIN: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// How many refusals are buffered for the requests that wait for an answer.
 const REFUSALS: usize = 64;
+/// How long servers that have not told their time are not asked again, unless the connection is made anew.
+const ASKED_AGAIN: Duration = Duration::from_secs(600);
 /// A hold that is not renewed expires after this time.
 pub(crate) const HOLD_LASTS: Duration = Duration::from_secs(15);
 
@@ -43,6 +45,7 @@ pub(crate) struct Connection {
     pub(crate) answers: direct::AnswersCache,
     pub(crate) watched: watching::Listeners,
     pub(crate) children: children::ChildrenCache,
+    pub(crate) ends: reading::KnownEnds,
     /// Counts connections: a watch wakes after each, because it may have missed something before.
     pub(crate) made: Arc<watch::Sender<u64>>,
     /// Since when the connection is broken. Written by the client's event callback.
@@ -50,6 +53,9 @@ pub(crate) struct Connection {
     /// The server's refusals, for the requests that wait for an answer.
     refused: broadcast::Sender<String>,
     reached: OnceCell<OpenConnection>,
+    /// When the servers were last asked for their time, if they have not told it. Also written by the client's event
+    /// callback.
+    asked: Arc<Mutex<Option<Instant>>>,
     /// How often the connection has broken. Written by the client's event callback.
     breaks: Arc<AtomicU64>,
     logs: StreamCell,
@@ -71,6 +77,8 @@ impl Connection {
             answers: direct::AnswersCache::default(),
             watched: watching::Listeners::default(),
             children: children::ChildrenCache::default(),
+            ends: reading::KnownEnds::default(),
+            asked: Arc::default(),
             made: Arc::new(watch::Sender::new(0)),
             lost: Arc::default(),
             refused: broadcast::Sender::new(REFUSALS),
@@ -95,7 +103,33 @@ impl Connection {
         if reached.client.connection_state() == State::Disconnected {
             self.is_up(&reached.client).await?;
         }
+        self.ask_for_time(&reached.jetstream);
         Ok(reached)
+    }
+
+    /// Asks for the servers' time if the timekeeper wants it. Nobody waits for the answer.
+    fn ask_for_time(&self, jetstream: &Context) {
+        let Some(timekeeper) = self.options.timekeeper.as_ref().filter(|timekeeper| timekeeper.asks()) else { return };
+        {
+            let mut asked = self.asked.lock().expect("no holder of this lock panics");
+            if asked.is_some_and(|at| at.elapsed() < ASKED_AGAIN) {
+                return;
+            }
+            *asked = Some(Instant::now());
+        }
+        let (timekeeper, jetstream) = (Arc::clone(timekeeper), jetstream.clone());
+        let (asked, stream) = (Arc::clone(&self.asked), self.options.log_stream());
+        tokio::spawn(async move {
+            clock::tell(timekeeper.as_ref(), &jetstream, &stream).await;
+            if !timekeeper.asks() {
+                *asked.lock().expect("no holder of this lock panics") = None;
+            }
+        });
+    }
+
+    /// How often the connection has broken.
+    pub(crate) fn breaks(&self) -> u64 {
+        self.breaks.load(Ordering::Relaxed)
     }
 
     /// Waits for the answer to a request at a subject that ends with `subject`. A server does not answer a forbidden
@@ -175,7 +209,7 @@ impl Connection {
     }
 
     async fn opened(&self, cell: &StreamCell, config: impl Fn() -> Config + Send) -> Result<Arc<Stream>, StoreError> {
-        let breaks = self.breaks.load(Ordering::Relaxed);
+        let breaks = self.breaks();
         cell.opened(breaks, async || self.stream(config()).await).await
     }
 
@@ -283,12 +317,14 @@ impl Connection {
             }
         };
         let (made, refused, lost) = (Arc::clone(&self.made), self.refused.clone(), Arc::clone(&self.lost));
-        let breaks = Arc::clone(&self.breaks);
+        let (breaks, asked) = (Arc::clone(&self.breaks), Arc::clone(&self.asked));
         connect = connect
             .event_callback(move |event| {
                 let (made, refused) = (Arc::clone(&made), refused.clone());
                 if let Event::Disconnected = event {
                     breaks.fetch_add(1, Ordering::Relaxed);
+                    // The first request after that asks for the time, if it is wanted.
+                    *asked.lock().expect("no holder of this lock panics") = None;
                 }
                 if let Event::Connected | Event::Disconnected = event {
                     let is_lost = matches!(event, Event::Disconnected).then(Instant::now);
@@ -341,6 +377,8 @@ impl Connection {
             if let Err(why) = self.unless_refused(&format!(".{stream}"), told).await {
                 tracing::debug!(%why, "the servers' time is not known");
             }
+            let waits = timekeeper.asks().then(Instant::now);
+            *self.asked.lock().expect("no holder of this lock panics") = waits;
         }
         Ok(OpenConnection { jetstream, client })
     }

@@ -1,7 +1,7 @@
 //! Reads a log from a position on, several messages per request if that cannot miss one.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex};
 
 use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::Stream;
@@ -11,16 +11,42 @@ use store::{Batch, Damage, Entry, Key, Position, StoreError, backend};
 use crate::connection::Connection;
 use crate::direct::{self, Answers};
 use crate::errors::{again_if_late, found};
-use crate::logs::{after, floor_of, place, position, writers_of};
+use crate::logs::{after, end, floor_of, place, position, writers_of};
 use crate::{ownership, subjects};
 
-/// Reads from a position on.
+/// How far each log was seen to reach, with the number of breaks of the connection before. Written by [`read`].
+pub(crate) type KnownEnds = Mutex<BTreeMap<Key, (u64, Position)>>;
+
+/// Reads from a position on. If the log ends before that, the server lost its end: then `next` is where it ends now,
+/// because what is appended next gets positions that were read already.
 pub(crate) async fn read(
     connection: &Connection,
     log: &Key,
     from: Position,
     limit: usize,
 ) -> Result<Batch, StoreError> {
+    let breaks = connection.breaks();
+    let mut batch = read_from(connection, log, from, limit).await?;
+    if batch.next > from {
+        let mut ends = connection.ends.lock().expect("no holder of this lock panics");
+        let known = ends.entry(log.clone()).or_default();
+        *known = (*known).max((breaks, batch.next));
+    } else if batch.at_end && from > Position::START && !is_known_to_reach(connection, log, (breaks, from)) {
+        let end = end(connection, log).await?;
+        connection.ends.lock().expect("no holder of this lock panics").insert(log.clone(), (breaks, end));
+        batch.next = end.min(from);
+    }
+    Ok(batch)
+}
+
+/// Whether a log was seen to reach this position since the connection broke last.
+fn is_known_to_reach(connection: &Connection, log: &Key, (breaks, from): (u64, Position)) -> bool {
+    let ends = connection.ends.lock().expect("no holder of this lock panics");
+    ends.get(log).is_some_and(|(since, end)| *since == breaks && *end >= from)
+}
+
+/// The same, except that `next` is `from` if there is nothing, also behind the log's end.
+async fn read_from(connection: &Connection, log: &Key, from: Position, limit: usize) -> Result<Batch, StoreError> {
     let mut batch = Batch { next: from, ..Batch::default() };
     let mut bytes = 0;
     let mut messages = Messages::of(connection, log, limit).await?;
@@ -205,7 +231,7 @@ pub(crate) async fn read_back(
         let upto = before.min(position(end, 0));
         let (mut earlier, mut from) = (Batch::default(), position(start, 0));
         loop {
-            let batch = read(connection, log, from, limit.max(ENOUGH)).await?;
+            let batch = read_from(connection, log, from, limit.max(ENOUGH)).await?;
             earlier.damage.extend(batch.damage.into_iter().filter(|damage| damage.at < upto));
             earlier.entries.extend(batch.entries.into_iter().filter(|entry| entry.next <= upto));
             if batch.at_end || batch.next >= upto || batch.next == from {

@@ -22,6 +22,9 @@ use crate::{stream_check, subjects};
 /// How long a subscription may take to reach the other servers of a cluster.
 const SPREADS: Duration = Duration::from_secs(2);
 
+/// How often to look although nothing was announced: a leaf node may have lost its hub, and this connection lived on.
+const LOOKS_AGAIN: Duration = Duration::from_secs(60);
+
 /// How long a listener outlives its last watch, so that a caller that waits for mail in a loop need not subscribe each
 /// time.
 const LINGERS: Duration = Duration::from_secs(30);
@@ -104,7 +107,8 @@ async fn listen(
     let came = tokio::time::timeout(connection.options.timeout, heard.next()).await;
     came.map_err(|error| told(error.into()))?;
     // Behind a leaf node there is another server too.
-    let of_many = client.server_info().cluster.is_some() || connection.options.domain.is_some();
+    let server = client.server_info();
+    let of_many = server.cluster.is_some() || connection.options.domain.is_some() || !server.jetstream;
     let news = news.clone();
     tasks.spawn(async move {
         if of_many {
@@ -112,8 +116,20 @@ async fn listen(
             tokio::time::sleep(SPREADS).await;
             news.send_modify(|count| *count += 1);
         }
-        while made.changed().await.is_ok() {
-            news.send_modify(|count| *count += 1);
+        loop {
+            tokio::select! {
+                reconnected = made.changed() => {
+                    if reconnected.is_err() {
+                        return;
+                    }
+                    news.send_modify(|count| *count += 1);
+                    if of_many {
+                        tokio::time::sleep(SPREADS).await;
+                        news.send_modify(|count| *count += 1);
+                    }
+                }
+                () = tokio::time::sleep(LOOKS_AGAIN), if of_many => news.send_modify(|count| *count += 1),
+            }
         }
     });
     Ok(())

@@ -6,6 +6,8 @@
 mod nats_server;
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,4 +160,64 @@ async fn a_cluster_that_loses_its_leader_loses_nothing() {
     let cluster = given_back.recv().expect("the cluster");
     check("leader killed", &servers, 3, figures).await;
     drop(cluster);
+}
+
+/// Copies a folder that no server uses.
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("the folder is writable");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let copied = to.join(entry.file_name());
+        if entry.file_type().expect("a type").is_dir() {
+            copy(&entry.path(), &copied);
+        } else {
+            fs::copy(entry.path(), copied).expect("copied");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_running_reader_notices_that_the_server_lost_the_end_of_its_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, kept) = (folder.path().join("server"), folder.path().join("kept"));
+    let mut server = NatsServer::kept_in(&data);
+    let (reader, sender) = (open(&[server.url()], 1, "reader"), open(&[server.url()], 1, "sender"));
+    let append = async |number: u64| {
+        let entry = [format!("{{\"n\":{number}}}").into_bytes()];
+        patiently(async || sender.append(&log(), &entry, Expect::Any, Durability::Synced).await.ok()).await
+    };
+    let read = async |from: Position| {
+        let batch = patiently(async || reader.read(&log(), from, 1 << 16).await.ok()).await;
+        (batch.entries.len(), batch.next)
+    };
+    let first = append(0).await;
+    server.kill();
+    copy(&data, &kept);
+    server.restart();
+    append(1).await;
+    let last = append(2).await;
+    assert_eq!(read(Position::START).await, (3, last));
+    assert_eq!(read(last).await, (0, last), "nothing is new, and nothing is lost");
+
+    server.kill();
+    fs::remove_dir_all(&data).expect("removed");
+    copy(&kept, &data);
+    server.restart();
+    assert_eq!(read(last).await, (0, first), "the log ends where it ended before");
+    let again = append(3).await;
+    assert!(again < last, "it gets a position that was read already");
+    assert_eq!(read(first).await, (1, again));
+}
+
+/// What a store answers once its connection stands again.
+async fn patiently<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let answer = async {
+        loop {
+            match ask().await {
+                Some(answer) => return answer,
+                None => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(40), answer).await.expect("the server answers")
 }

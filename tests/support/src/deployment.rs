@@ -71,7 +71,7 @@ impl Deployment {
 
     /// A client of the MCP server.
     pub fn session(&self, log: &str) -> StdioClient {
-        let process = self.stage.server_by_hand(&[], log);
+        let process = self.stage.relay(&["mcp"]).by_hand().start(&self.stage.folder.join(log));
         StdioClient::connected(process, "a-plain-client")
     }
 

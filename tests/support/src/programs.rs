@@ -8,6 +8,10 @@ use std::process::{Child, Command, Stdio};
 
 use crate::waiting::wait_for;
 
+/// Starts a program below a shell.
+const BY_HAND: &str = "exec 3<&0; setpriv --pdeathsig KILL \"$@\" <&3 3<&- & trap \"kill -TERM $!\" TERM; exec 3<&- <&-; \
+                       wait $!; code=$?; while kill -0 $! 2>/dev/null; do wait $!; code=$?; done; exit $code";
+
 /// A program about to be run. Its environment has only PATH.
 pub struct Program {
     command: Command,
@@ -60,6 +64,23 @@ impl Program {
     pub fn envs<N: AsRef<OsStr>, V: AsRef<OsStr>>(mut self, variables: impl IntoIterator<Item = (N, V)>) -> Program {
         self.command.envs(variables);
         self
+    }
+
+    /// The same below a shell that leads a session, as a user starts it by hand in a terminal: for a server that takes the
+    /// program which started it for its client, and what that does for its agent's. It ends with the shell, and the shell
+    /// passes SIGTERM on.
+    #[must_use]
+    pub fn by_hand(self) -> Program {
+        let shell = ["sh", "-c", BY_HAND, "by-hand"];
+        let mut by_hand =
+            Program::new("setsid").args(shell).arg(self.command.get_program()).args(self.command.get_args());
+        by_hand.input = self.input;
+        let variables = self.command.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        by_hand.command.envs(variables);
+        if let Some(folder) = self.command.get_current_dir() {
+            by_hand.command.current_dir(folder);
+        }
+        by_hand
     }
 
     /// Inherits the test's whole environment. Only for build tools and for running the test itself again, never for the

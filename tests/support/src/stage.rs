@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::isolation;
-use crate::programs::{Outcome, Program, Running};
+use crate::programs::{Outcome, Program};
 
 /// The variable that names a binary to test instead of the one cargo built: the released one, by `make test`.
 pub const BINARY: &str = "RELAY_MESH_BINARY";
@@ -85,16 +85,6 @@ impl Stage {
         let environment = self.environment();
         let environment = environment.iter().map(|(name, value)| (name, value));
         Program::new(&self.binary).args(arguments).envs(environment).within(&self.project)
-    }
-
-    /// The MCP server with these options, as a user starts it by hand in a terminal's shell: no client is known of it, so
-    /// the test's own commands are the user's. It ends with that shell.
-    pub fn server_by_hand(&self, options: &[&str], log: &str) -> Running {
-        let environment = self.environment();
-        let environment = environment.iter().map(|(name, value)| (name, value));
-        let shell = ["sh", "-c", "setpriv --pdeathsig KILL \"$@\"; exit $?", "by-hand"];
-        let server = Program::new("setsid").args(shell).arg(&self.binary).arg("mcp").args(options);
-        server.envs(environment).within(&self.project).start(&self.folder.join(log))
     }
 
     /// Runs relay-mesh with these arguments in the project and kills the first process of it that makes a system call

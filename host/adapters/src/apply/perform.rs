@@ -1,4 +1,5 @@
-//! Changing files: each is checked first, written to a temporary file and renamed, and restored if a later one fails.
+//! Changing files: each is checked first, written to a temporary file, checked again and renamed, and restored if a
+//! later one fails.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -28,8 +29,7 @@ pub(super) struct Target {
 impl Target {
     /// Compares a file with what an edit expects of it.
     pub(super) fn check(located: Located, shown: PathBuf, edit: &Edit) -> Result<Target, ApplyError> {
-        let current = read(&located, &shown)?;
-        if current.as_deref() != edit.before.as_ref().map(String::as_bytes) {
+        if !is_content(read(&located, &shown)?.as_deref(), edit.before.as_deref()) {
             return Err(ApplyError::Changed(shown));
         }
         let mode = match located.dir.metadata(&located.path) {
@@ -67,35 +67,54 @@ impl Target {
 
     fn perform(&self) -> Result<(), ApplyError> {
         let dir = &self.located.dir;
+        let before = self.edit.before.as_deref();
         match &self.edit.after {
             Some(content) => {
                 for folder in &self.folders {
                     make_folder(dir, folder).map_err(|error| wrong("make the folder of", &self.shown, error))?;
                 }
-                self.replace(content, self.mode_after())
+                self.replace(before, content, self.mode_after())
             }
-            None => match dir.remove_file(&self.located.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(wrong("delete", &self.shown, error)),
-                Ok(()) | Err(_) => self.sync_folder(),
-            },
+            None => {
+                self.still_holds(before)?;
+                match dir.remove_file(&self.located.path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(wrong("delete", &self.shown, error)),
+                    Ok(()) | Err(_) => self.sync_folder(),
+                }
+            }
         }
     }
 
     fn revert(&self) -> Result<(), ApplyError> {
-        match &self.edit.before {
-            Some(content) => self.replace(content, self.mode.unwrap_or(0o644))?,
-            None => match self.located.dir.remove_file(&self.located.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(wrong("delete", &self.shown, error));
-                }
-                Ok(()) | Err(_) => {}
-            },
-        }
+        let restored = self.restore();
         for folder in self.folders.iter().rev() {
             // A folder that is no longer empty stays.
             let _ = self.located.dir.remove_dir(folder);
         }
-        Ok(())
+        restored
+    }
+
+    /// Gives a file that holds our content its earlier one. What another program wrote meanwhile stays.
+    fn restore(&self) -> Result<(), ApplyError> {
+        let (before, after) = (self.edit.before.as_deref(), self.edit.after.as_deref());
+        let current = read(&self.located, &self.shown)?;
+        if !is_content(current.as_deref(), after) {
+            let is_unchanged = is_content(current.as_deref(), before);
+            return if is_unchanged { Ok(()) } else { Err(ApplyError::Changed(self.shown.clone())) };
+        }
+        match before {
+            Some(content) => self.replace(after, content, self.mode.unwrap_or(0o644)),
+            None => match self.located.dir.remove_file(&self.located.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(wrong("delete", &self.shown, error)),
+                Ok(()) | Err(_) => Ok(()),
+            },
+        }
+    }
+
+    /// Refuses if the file no longer holds this.
+    fn still_holds(&self, content: Option<&str>) -> Result<(), ApplyError> {
+        let current = read(&self.located, &self.shown)?;
+        if is_content(current.as_deref(), content) { Ok(()) } else { Err(ApplyError::Changed(self.shown.clone())) }
     }
 
     fn mode_after(&self) -> u32 {
@@ -107,8 +126,9 @@ impl Target {
         }
     }
 
-    /// Writes the whole content to a temporary file beside the target and renames it into place.
-    fn replace(&self, content: &str, mode: u32) -> Result<(), ApplyError> {
+    /// Writes the whole content to a temporary file beside the target and renames it into place, if the target then
+    /// still holds what is expected.
+    fn replace(&self, expected: Option<&str>, content: &str, mode: u32) -> Result<(), ApplyError> {
         let dir = &self.located.dir;
         let path = &self.located.path;
         // The same name each time: the file of a killed install is overwritten, so they do not pile up.
@@ -124,13 +144,15 @@ impl Target {
             if self.mode.is_some() {
                 file.set_permissions(Permissions::from_mode(mode))?;
             }
-            file.sync_all()?;
-            dir.rename(&temporary, dir, path)
+            file.sync_all()
         };
-        write().map_err(|error| {
+        let failed = |error| wrong("write", &self.shown, error);
+        let written = write().map_err(failed).and_then(|()| self.still_holds(expected));
+        let renamed = written.and_then(|()| dir.rename(&temporary, dir, path).map_err(failed));
+        if renamed.is_err() {
             let _ = dir.remove_file(&temporary);
-            wrong("write", &self.shown, error)
-        })?;
+        }
+        renamed?;
         self.sync_folder()
     }
 
@@ -153,7 +175,10 @@ pub(super) fn all(targets: &[Target]) -> Result<(), ApplyError> {
             // The file that failed may fail to be restored and still be unchanged.
             let left: Vec<PathBuf> = left.into_iter().filter(|path| *path != target.shown).collect();
             return Err(match error {
-                ApplyError::Write { path, source, .. } if !left.is_empty() => {
+                other if left.is_empty() => other,
+                ApplyError::Write { path, source, .. } => ApplyError::Stranded { path, left, source },
+                ApplyError::Changed(path) => {
+                    let source = io::Error::other("it has changed since the plan was made");
                     ApplyError::Stranded { path, left, source }
                 }
                 other => other,
@@ -169,6 +194,10 @@ pub(super) fn remove_folders(folders: &[PathBuf]) {
         // A folder that holds something, or is already gone, is left alone.
         let _ = std::fs::remove_dir(folder);
     }
+}
+
+fn is_content(current: Option<&[u8]>, content: Option<&str>) -> bool {
+    current == content.map(str::as_bytes)
 }
 
 /// A file's content; none if it is absent.

@@ -201,6 +201,31 @@ fn what_fails_half_way_is_put_back_and_named() {
 }
 
 #[test]
+fn what_another_program_writes_in_the_meantime_stays() {
+    let check = |before: Option<&str>, meanwhile: Option<&str>, after: Option<&str>| {
+        let scene = Scene::new();
+        let other = |content: Option<&str>| match content {
+            Some(text) => scene.write("project/b", text),
+            None => fs::remove_file(scene.folder.path().join("project/b")).expect("removed"),
+        };
+        scene.write("project/a", "old");
+        before.into_iter().for_each(|text| other(Some(text)));
+        let edits = [edit("project", "a", Some("old"), Some("new")), edit("project", "b", before, after)];
+        let scope = scene.scope_of();
+        let targets = scope.targets(&edits, &mut MadeFolders::default()).expect("as planned");
+        other(meanwhile);
+        let expected = scene.files();
+        let error = perform::all(&targets).expect_err("changed");
+        assert!(matches!(&error, ApplyError::Changed(path) if path.ends_with("project/b")), "{error}");
+        assert_eq!(scene.files(), expected, "{before:?} {meanwhile:?} {after:?}");
+    };
+    check(Some("old"), Some("theirs"), Some("new"));
+    check(Some("old"), Some("theirs"), None);
+    check(Some("old"), None, Some("new"));
+    check(None, Some("theirs"), Some("new"));
+}
+
+#[test]
 fn a_root_that_is_not_there_comes_and_goes_with_the_install() {
     let scene = Scene::new();
     fs::remove_dir(scene.folder.path().join("home/.x")).expect("removed");

@@ -45,7 +45,8 @@ pub(crate) async fn heartbeat(
     if let Some(task) = task.filter(|task| task.len() > LONGEST_LABEL) {
         return Err(HeartbeatError::TooLong(task.len()));
     }
-    let agent = records::update(core.shared.as_ref(), &keys::meta(&name), Durability::Process, |old: Option<Agent>| {
+    // Synced: a power loss must not leave an empty file where the agent's record was.
+    let agent = records::update(core.shared.as_ref(), &keys::meta(&name), Durability::Synced, |old: Option<Agent>| {
         match (old, task) {
             (None, _) => (Next::Keep, None),
             (Some(agent), None) => (Next::Keep, Some(agent)),

@@ -19,6 +19,7 @@ use crate::messages::{Message, Priority, Trace};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
 use crate::sessions::Activity;
+use crate::storage::keys;
 
 /// The holder of a lease that is known by nothing but its id.
 pub(crate) const UNNAMED: &str = "";
@@ -371,7 +372,7 @@ pub(crate) async fn lease(
 ) -> Result<(Vec<Slot>, Option<Lease>, usize), StoreError> {
     let inbox = inboxes.of(agent);
     let mut inbox = inbox.lock().await;
-    loop {
+    for _ in 0..inbox::TRIES {
         hand_over::refresh(core, &mut inbox, agent).await?;
         let now = core.machine.now();
         let waiting = inbox.open.free(now);
@@ -394,6 +395,7 @@ pub(crate) async fn lease(
             return Ok((slots, Some(lease), waiting));
         }
     }
+    Err(inbox::contended(&keys::receipts(agent)))
 }
 
 /// Leases what `pick` chooses, and reads it. See [`lease`].

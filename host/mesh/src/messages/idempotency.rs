@@ -9,7 +9,7 @@ use store::{AppendError, Durability, Expect, Position, StoreError};
 
 use crate::core::Core;
 use crate::messages::Message;
-use crate::messages::inbox::contains;
+use crate::messages::inbox::{TRIES, contains, contended};
 use crate::messages::inboxes::Inboxes;
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
@@ -39,6 +39,26 @@ pub(crate) struct Keyed {
 }
 
 impl Keyed {
+    /// Reads an inbox on, or again if what was read begins too late. Returns where it ends; before `read.to` if it lost
+    /// its end.
+    async fn read_on(&mut self, core: &Core, log: &store::Key, since: Instant) -> Result<Position, StoreError> {
+        if self.read.begin(core, log, since).await? {
+            self.first.clear();
+        }
+        let Keyed { read, first } = self;
+        let (end, _) = records::scan(core.shared.as_ref(), log, read.to, |entry| {
+            if contains(&entry.bytes, b"\"idempotency_key\"")
+                && let Ok(message) = serde_json::from_slice::<Message>(&entry.bytes)
+                && let Some(key) = message.idempotency_key.clone()
+            {
+                let found = || (First::of(&message), entry.next, message.at);
+                first.entry((message.from.clone(), key)).or_insert_with(found);
+            }
+        })
+        .await?;
+        Ok(end)
+    }
+
     /// How many keys are held in memory.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
@@ -126,7 +146,7 @@ pub(crate) async fn store_unless_there(
     let entry = records::json(message);
     let there = inboxes.there(&message.to);
     let mut there = there.lock().await;
-    loop {
+    for _ in 0..TRIES {
         if there.read.begin(core, &log, message.at).await? {
             there.ids.clear();
         }
@@ -135,6 +155,11 @@ pub(crate) async fn store_unless_there(
             ids.extend(serde_json::from_slice::<Id>(&entry.bytes).map(|message| message.id));
         })
         .await?;
+        if end < read.to {
+            // The inbox lost its end, and some of these messages with it.
+            *read = ReadSince::default();
+            continue;
+        }
         read.to = end;
         let kept = match &message.idempotency_key {
             _ if ids.contains(&message.id) => Some(KeyedStore::Before(message.id)),
@@ -147,10 +172,12 @@ pub(crate) async fn store_unless_there(
         }
         match core.shared.append(&log, std::slice::from_ref(&entry), Expect::End(end), Durability::Synced).await {
             Ok(_) => return Ok(KeyedStore::Anew),
+            Err(AppendError::Moved) if core.shared.end(&log).await? < end => *read = ReadSince::default(),
             Err(AppendError::Moved) => {}
             Err(AppendError::Store(error)) => return Err(error),
         }
     }
+    Err(contended(&log))
 }
 
 /// Appends a message unless its sender has used this key in this inbox before. Decides from the whole log, and writes
@@ -163,7 +190,7 @@ pub(crate) async fn store_once(
 ) -> Result<KeyedStore, StoreError> {
     let log = keys::inbox(&message.to);
     let entry = records::json(message);
-    loop {
+    for _ in 0..TRIES {
         let (first, end) = first_with(core, inboxes, message, key).await?;
         if let Some((first, end)) = first {
             // It may be there from a try whose sync failed or has not ended in another process.
@@ -172,10 +199,14 @@ pub(crate) async fn store_once(
         }
         match core.shared.append(&log, std::slice::from_ref(&entry), Expect::End(end), Durability::Synced).await {
             Ok(_) => return Ok(KeyedStore::Anew),
+            Err(AppendError::Moved) if core.shared.end(&log).await? < end => {
+                inboxes.keyed(&message.to).lock().await.read = ReadSince::default();
+            }
             Err(AppendError::Moved) => {}
             Err(AppendError::Store(error)) => return Err(error),
         }
     }
+    Err(contended(&log))
 }
 
 /// The first message with the sender and the key of this one, and the position after it; and where the inbox ended at
@@ -223,20 +254,13 @@ async fn first_as_read(
     let (keyed, log) = (inboxes.keyed(&message.to), keys::inbox(&message.to));
     let mut keyed = keyed.lock().await;
     let since = Instant(message.at.0.saturating_sub(KNOWN_FOR));
-    if keyed.read.begin(core, &log, since).await? {
-        keyed.first.clear();
+    let mut end = keyed.read_on(core, &log, since).await?;
+    if end < keyed.read.to {
+        // The inbox lost its end, and some of these keys with it.
+        keyed.read = ReadSince::default();
+        end = keyed.read_on(core, &log, since).await?;
     }
     let Keyed { read, first } = &mut *keyed;
-    let (end, _) = records::scan(core.shared.as_ref(), &log, read.to, |entry| {
-        if contains(&entry.bytes, b"\"idempotency_key\"")
-            && let Ok(message) = serde_json::from_slice::<Message>(&entry.bytes)
-            && let Some(key) = message.idempotency_key.clone()
-        {
-            let found = || (First::of(&message), entry.next, message.at);
-            first.entry((message.from.clone(), key)).or_insert_with(found);
-        }
-    })
-    .await?;
     read.to = end;
     // What is older is not known to a process that begins now either.
     first.retain(|_, (_, _, at)| *at >= since);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use store::{AppendError, Durability, Entry, Expect, Position, Store, StoreError};
+use store::{AppendError, Durability, Entry, Expect, Key, Position, ServerTrouble, Store, StoreError};
 
 use crate::core::Core;
 use crate::messages::Message;
@@ -23,6 +23,8 @@ use crate::storage::{keys, records};
 const MOST_RECENT: usize = 512;
 /// After so many settled messages behind an open one, those that no cursor needs are forgotten.
 const MOST_SETTLED: usize = 4096;
+/// How often to decide anew what to append to a log if others append meanwhile.
+pub(crate) const TRIES: usize = 100;
 
 /// An inbox as far as this process has read it.
 #[derive(Default)]
@@ -265,7 +267,14 @@ impl Inbox {
                 self.is_mark_behind = true;
                 Ok(true)
             }
-            Err(AppendError::Moved) => Ok(false),
+            Err(AppendError::Moved) => {
+                // Perhaps nobody appended, and the logs lost their end: the next refresh looks for what was read last.
+                self.unproven = self.last;
+                if store.end(&keys::receipts(name)).await? < read.receipts {
+                    self.forget_receipts();
+                }
+                Ok(false)
+            }
             Err(AppendError::Store(error)) => Err(error),
         }
     }
@@ -348,6 +357,12 @@ pub(crate) async fn receipt(
         return Ok(());
     }
     records::append_all(core.shared.as_ref(), &keys::receipts(name), &receipts, durability).await.map(|_| ())
+}
+
+/// Others appended to a log before each of [`TRIES`] tries. A later try may succeed, so this is no failure for good.
+pub(crate) fn contended(log: &Key) -> StoreError {
+    let why = format!("its end was another one at each of {TRIES} tries");
+    StoreError::server("could not append to", log, ServerTrouble::Other, why)
 }
 
 /// Whether the needle occurs in the bytes. Avoids parsing entries that cannot match.

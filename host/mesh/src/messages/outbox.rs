@@ -172,8 +172,9 @@ impl Mesh {
         let mut left = Left { keys: Vec::new(), held_up: Vec::new() };
         // Listed under the hold: what another process has sent is gone from the list.
         for key in self.core.local.list(&keys::outbox()).await? {
-            let Some((revision, mut outgoing)) = records::load::<Outgoing>(self.core.local.as_ref(), &key).await?
-            else {
+            let Some((revision, mut outgoing)) = load(&self.core, &key).await? else {
+                // Nothing is known of it: it stays where it is and holds up nobody.
+                left.keys.push(key);
                 continue;
             };
             if outgoing.done {
@@ -279,10 +280,22 @@ impl Mesh {
     }
 }
 
+/// Reads a message of the outbox. None if its record is empty or gone, or damaged: that is only logged, so that it
+/// stands in no other message's way.
+async fn load(core: &Core, key: &store::Key) -> Result<Option<(store::Revision, Outgoing)>, StoreError> {
+    match records::load::<Outgoing>(core.local.as_ref(), key).await {
+        Err(error @ StoreError::Damaged { .. }) => {
+            tracing::warn!(%key, %error, "a message in the outbox cannot be read and is left there");
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
 pub(crate) async fn queued(core: &Core) -> Result<Vec<Queued>, StoreError> {
     let mut all = Vec::new();
     for key in core.local.list(&keys::outbox()).await? {
-        let Some((_, outgoing)) = records::load::<Outgoing>(core.local.as_ref(), &key).await? else { continue };
+        let Some((_, outgoing)) = load(core, &key).await? else { continue };
         all.push(Queued {
             id: outgoing.sending.id,
             at: outgoing.sending.at,
@@ -337,7 +350,7 @@ pub(crate) async fn queue(
 /// Whether an earlier message of this sender still waits.
 async fn waits_for_its_turn(core: &Core, sender: &AgentName) -> Result<bool, StoreError> {
     for key in core.local.list(&keys::outbox()).await? {
-        if let Some((_, outgoing)) = records::load::<Outgoing>(core.local.as_ref(), &key).await?
+        if let Some((_, outgoing)) = load(core, &key).await?
             && outgoing.sending.from == *sender
             && !outgoing.done
         {
@@ -376,9 +389,7 @@ pub(crate) async fn in_outbox(
     let name = id.to_string();
     let there = core.local.list(&keys::outbox()).await?;
     let Some(key) = there.into_iter().find(|key| key.as_str().ends_with(&name)) else { return Ok(None) };
-    let Some((_, outgoing)) = records::load::<Outgoing>(core.local.as_ref(), &key).await? else {
-        return Ok(None);
-    };
+    let Some((_, outgoing)) = load(core, &key).await? else { return Ok(None) };
     if asker.agent() != Some(&outgoing.sending.from) && !asker.is_person() {
         return Ok(None);
     }
@@ -396,7 +407,7 @@ pub(crate) async fn visible_to(
         return Ok(visible);
     }
     for key in core.local.list(&keys::outbox()).await? {
-        let Some((_, outgoing)) = records::load::<Outgoing>(core.local.as_ref(), &key).await? else { continue };
+        let Some((_, outgoing)) = load(core, &key).await? else { continue };
         let may_see = match reader {
             MailReader::User => true,
             MailReader::Agent(agent) => outgoing.sending.from == *agent,
@@ -433,7 +444,7 @@ fn as_status(outgoing: Outgoing) -> (Message, Vec<RecipientStatus>) {
 
 /// What remains in the outbox after a round.
 struct Left {
-    /// Returned messages, which their senders may still look at, and waiting ones.
+    /// Returned messages, which their senders may still look at, waiting ones, and what cannot be read.
     keys: Vec<store::Key>,
     /// Senders of messages that the servers refused for now.
     held_up: Vec<AgentName>,

@@ -8,6 +8,7 @@ use crate::ports::machine::{Life, Process};
 use crate::runs::{RunId, RunRecord};
 use crate::sessions::record;
 use crate::sessions::{Activity, Evidence, Principal, Session, SessionRecord, SessionRef, Transport};
+use crate::storage::keys;
 use crate::{Mesh, RegisterError, Registration};
 
 /// Why a run could not become an agent.
@@ -69,9 +70,14 @@ impl Mesh {
             profile: profile.clone(),
         };
         // A run is over when the machine loses its power, and joins again when it is concluded: it need not wait for the
-        // disk before its harness starts.
+        // disk before its harness starts. But a record that was there before must not be lost with it.
+        let is_there = match &name {
+            Some(name) => self.core.shared.get(&keys::meta(name)).await.map_err(RegisterError::from)?.is_some(),
+            None => false,
+        };
+        let durability = if is_there { Durability::Synced } else { Durability::Process };
         let wanted = Registration { name, team: None, profile };
-        let registered = self.register_kept(&caller, wanted, Durability::Process).await?;
+        let registered = self.register_kept(&caller, wanted, durability).await?;
         caller.agent = Some(registered.agent.name);
         record::change_session(&self.core, &session, |record| record.activity = Activity::Busy).await?;
         Ok(caller)

@@ -76,7 +76,8 @@ impl WriteBehind {
         }
     }
 
-    /// Writes the lines that are buffered now. Lines added meanwhile wait for the next call.
+    /// Writes the lines that are buffered now. Lines added meanwhile wait for the next call. Those that can never be
+    /// written are dropped.
     pub(crate) async fn write_all(&self) -> Result<(), StoreError> {
         let now: Vec<(Key, usize)> = {
             let gathered = self.gathered.lock().expect("no holder of this lock panics");
@@ -91,6 +92,10 @@ impl WriteBehind {
                 }
                 match self.store.append(&log, &lines, Expect::Any, Durability::Process).await {
                     Ok(_) => {}
+                    // A retry could not write them either, and the lines behind them and the other logs would wait.
+                    Err(AppendError::Store(error)) if error.is_for_good() => {
+                        tracing::warn!(%log, lines = lines.len(), %error, "lines can never be written and are dropped");
+                    }
                     Err(AppendError::Store(error)) => return Err(error),
                     Err(AppendError::Moved) => unreachable!("nothing was expected of the log's end"),
                 }

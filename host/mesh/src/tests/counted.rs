@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use store::{
@@ -15,6 +15,8 @@ pub(crate) struct Counted {
     store: Arc<dyn Store>,
     /// Whether it says of itself what its store says.
     is_indexed: bool,
+    /// Whether no log ends where an append expects it.
+    ends_elsewhere: AtomicBool,
     /// Entries of logs that were handed out.
     entries: AtomicUsize,
     /// Appends, also of several entries.
@@ -46,7 +48,13 @@ impl Counted {
 
     fn of(store: Arc<dyn Store>, is_indexed: bool) -> Arc<Counted> {
         let (entries, appends, values) = Default::default();
-        Arc::new(Counted { store, is_indexed, entries, appends, values })
+        let ends_elsewhere = AtomicBool::new(false);
+        Arc::new(Counted { store, is_indexed, ends_elsewhere, entries, appends, values })
+    }
+
+    /// From now on, whether no log ends where an append expects it.
+    pub(crate) fn end_elsewhere(&self, elsewhere: bool) {
+        self.ends_elsewhere.store(elsewhere, Ordering::Relaxed);
     }
 
     /// What was done since the last call.
@@ -70,6 +78,9 @@ impl Store for Counted {
         durability: Durability,
     ) -> Result<Position, AppendError> {
         self.appends.fetch_add(1, Ordering::Relaxed);
+        if self.ends_elsewhere.load(Ordering::Relaxed) && expect != Expect::Any {
+            return Err(AppendError::Moved);
+        }
         self.store.append(log, entries, expect, durability).await
     }
 

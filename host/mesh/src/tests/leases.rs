@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{World, name};
+use super::counted::Counted;
+use super::{World, draft, name};
 use crate::messages::receipt::DeliveryStatus;
 use crate::sessions::Activity;
-use crate::{Fetch, Limits};
+use crate::testing::{FakeHarnesses, call, shell_call};
+use crate::{Fetch, Limits, Mesh, Parts, Registration};
 
 #[tokio::test]
 async fn eight_that_fetch_at_once_share_the_mail_and_none_comes_twice() {
@@ -31,6 +33,34 @@ async fn eight_that_fetch_at_once_share_the_mail_and_none_comes_twice() {
     let mut all: Vec<String> = tasks.join_all().await.into_iter().flatten().collect();
     all.sort_by_key(|body| body[1..].parse::<u32>().expect("a number"));
     assert_eq!(all, (0..100).map(|number| format!("m{number}")).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn an_end_that_never_fits_is_an_error_and_no_endless_loop() {
+    let world = World::new();
+    let counted = Counted::new(Arc::clone(&world.store) as Arc<dyn store::Store>);
+    let mesh = Mesh::new(Parts {
+        shared: Arc::clone(&counted) as Arc<dyn store::Store>,
+        local: Arc::clone(&world.store) as Arc<dyn store::Store>,
+        machine: Arc::clone(&world.machine) as Arc<dyn crate::ports::machine::Machine>,
+        harnesses: Arc::new(FakeHarnesses::default()),
+        limits: Limits::default(),
+    });
+    let bob = mesh.identify(&call("c1")).await.expect("identified");
+    let registration = Registration { name: Some(name("bob")), ..Registration::default() };
+    mesh.register(&bob, registration).await.expect("registered");
+    let person = mesh.identify(&shell_call(None)).await.expect("identified");
+    let to = ["bob".to_owned()];
+    let keyed = || crate::messages::Draft { idempotency_key: Some("k".to_owned()), ..draft("keyed") };
+    mesh.send(&person, &to, draft("hello")).await.expect("sent");
+    counted.end_elsewhere(true);
+    mesh.fetch(&name("bob"), &Fetch::default()).await.expect_err("nothing can be leased");
+    mesh.send(&person, &to, keyed()).await.expect_err("it cannot be stored once");
+    counted.end_elsewhere(false);
+    mesh.send(&person, &to, keyed()).await.expect("sent");
+    let fetched = mesh.fetch(&name("bob"), &Fetch::default()).await.expect("fetched");
+    let bodies: Vec<&str> = fetched.messages.iter().map(|fetched| fetched.message.body.as_str()).collect();
+    assert_eq!(bodies, ["hello", "keyed"]);
 }
 
 #[tokio::test]

@@ -1,19 +1,22 @@
 //! Several machines that share a mesh through servers, and a machine that cannot reach them.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use store::memory::{MemoryStore, Tail};
 use store::{
-    AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, ServerTrouble, Store, StoreError, SwapError,
-    Versioned, Watch,
+    AppendError, Batch, Durability, Expect, Hold, Key, Position, Revision, ServerTrouble, Store, StoreError,
+    StoreIdentity, SwapError, Versioned, Watch,
 };
 
 use super::{draft, name};
+use crate::agents::Profile;
 use crate::messages::Draft;
 use crate::ports::harness::HookCall;
-use crate::sessions::Call;
+use crate::sessions::{Call, SessionRef};
+use crate::storage::keys;
 use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
 use crate::{Fetch, Limits, Mesh, Parts, Registration, SendError};
 
@@ -39,9 +42,17 @@ pub(super) enum LinkState {
 pub(super) struct Servers {
     pub(super) store: MemoryStore,
     line: Mutex<LinkState>,
+    /// When the store was made; 0 if it does not say.
+    made: AtomicU64,
+    /// A key that is listed and has no value: a power loss has left its name and not its bytes.
+    empty: Option<Key>,
 }
 
 impl Servers {
+    pub(super) fn of(store: &MemoryStore, empty: Option<Key>) -> Servers {
+        Servers { store: store.clone(), line: Mutex::new(LinkState::Good), made: AtomicU64::new(0), empty }
+    }
+
     fn set(&self, line: LinkState) {
         *self.line.lock().expect("no test panics while it holds this") = line;
     }
@@ -162,7 +173,9 @@ impl Store for Servers {
 
     async fn list(&self, prefix: &Key) -> Result<Vec<Key>, StoreError> {
         self.reached()?;
-        self.store.list(prefix).await
+        let mut keys = self.store.list(prefix).await?;
+        keys.extend(self.empty.clone().filter(|key| key.is_under(prefix)));
+        Ok(keys)
     }
 
     async fn watch(&self, under: &[Key]) -> Result<Box<dyn Watch>, StoreError> {
@@ -173,6 +186,13 @@ impl Store for Servers {
     async fn hold(&self, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
         self.reached()?;
         self.store.hold(key).await
+    }
+
+    fn identities(&self) -> Vec<StoreIdentity> {
+        match self.made.load(Ordering::Relaxed) {
+            0 => Vec::new(),
+            made => vec![StoreIdentity { place: "servers".to_owned(), made }],
+        }
     }
 
     fn file_of(&self, _: &Key) -> Option<PathBuf> {
@@ -192,8 +212,7 @@ pub(super) struct Host {
 impl Host {
     fn new(named: &'static str, store: &MemoryStore) -> Host {
         let machine = Arc::new(FakeMachine::named(named));
-        let servers = Arc::new(Servers { store: store.clone(), line: Mutex::new(LinkState::Good) });
-        Host::over(machine, servers, MemoryStore::new())
+        Host::over(machine, Arc::new(Servers::of(store, None)), MemoryStore::new())
     }
 
     fn over(machine: Arc<FakeMachine>, servers: Arc<Servers>, local: MemoryStore) -> Host {
@@ -506,4 +525,65 @@ async fn sessions_that_ended_are_put_away_where_no_server_runs_and_other_machine
     assert_eq!(one.mesh.sessions().await.expect("listed").len(), 0);
     assert_eq!(listed().await, 0);
     assert!(other.presence_of("carol").await.starts_with("offline: its session on another machine ended"));
+}
+
+/// What is in an agent's record after a loss of power of the servers.
+async fn record_after_a_loss_of_power(host: &Host, agent: &str) -> String {
+    let left = host.servers.store.crash(Tail::Lost);
+    let record = left.get(&keys::meta(&name(agent))).await.expect("read").expect("there");
+    String::from_utf8_lossy(&record.bytes).into_owned()
+}
+
+#[tokio::test]
+async fn a_record_that_was_on_disk_is_not_replaced_by_one_that_a_loss_of_power_takes() {
+    let (one, _) = two().await;
+    let alice = one.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
+    one.mesh.heartbeat(&alice, Some("the parser")).await.expect("noted");
+    let left = record_after_a_loss_of_power(&one, "alice").await;
+    assert!(left.contains("the parser"), "{left}");
+
+    assert_eq!(one.register(&session_call("c", "s1"), "carol").await, "carol");
+    let session = SessionRef { harness: "fake".to_owned(), id: "s1".to_owned() };
+    let profile = Profile { task: Some("the lexer".to_owned()), ..Profile::default() };
+    let run = one.mesh.run_joins(session, 1, Some(name("carol")), profile).await.expect("joined");
+    assert_eq!(run.agent(), Some(&name("carol")), "it has the name that was there");
+    let left = record_after_a_loss_of_power(&one, "carol").await;
+    assert!(left.contains("the lexer"), "{left}");
+}
+
+#[tokio::test]
+async fn who_could_not_register_again_in_a_store_made_anew_does_so_at_the_next_look() {
+    let (one, _) = two().await;
+    one.servers.made.store(1, Ordering::Relaxed);
+    assert!(!one.mesh.notice_stores().await, "it is the first one");
+    let key = keys::meta(&name("alice"));
+    let record = one.servers.store.get(&key).await.expect("read").expect("there");
+    one.servers.store.swap(&key, Some(record.revision), None, Durability::Synced).await.expect("removed");
+    one.servers.made.store(2, Ordering::Relaxed);
+    one.line(LinkState::Cut);
+    assert!(one.mesh.notice_stores().await, "it is another one");
+    assert!(!one.mesh.notice_stores().await, "and still out of reach");
+    one.line(LinkState::Good);
+    assert!(one.mesh.notice_stores().await);
+    assert!(one.servers.store.get(&key).await.expect("read").is_some(), "alice is there again");
+    assert!(!one.mesh.notice_stores().await, "nothing is left to do");
+}
+
+#[tokio::test]
+async fn a_line_that_can_never_be_written_holds_up_no_other_log() {
+    let (one, _) = two().await;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let serving = tokio::spawn(Arc::clone(&one.mesh).deliver(crate::Served::Everyone, stop.clone()));
+    // Lines are batched from the time of its first run.
+    tokio::task::yield_now().await;
+    one.line(LinkState::TakesNoLonger(2_000));
+    let behind = &one.mesh.core.event_log.write_behind;
+    let (first, second) = (keys::sent(&name("alice")), keys::sent(&name("bob")));
+    behind.log_line(&first, &"x".repeat(4_000)).await.expect("gathered");
+    behind.log_line(&second, &"short").await.expect("gathered");
+    behind.write_all().await.expect("the others are written");
+    assert!(one.servers.store.end(&second).await.expect("read") > Position::START);
+    assert!(behind.unwritten(&first).is_empty(), "it is dropped");
+    stop.cancel();
+    serving.await.expect("it ends");
 }

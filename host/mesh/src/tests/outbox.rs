@@ -2,15 +2,17 @@
 //! do not have it, and stays until then.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use store::{Position, Store as _};
+use store::{Durability, Position, Store as _};
 
-use super::machines::{Host, LinkState, two};
+use super::machines::{Host, LinkState, Servers, two};
 use super::{draft, name};
 use crate::messages::Draft;
+use crate::messages::outbox::Outbox;
 use crate::storage::keys;
-use crate::testing::{session_call, shell_call};
-use crate::{Limits, StatusError, WaitsFor};
+use crate::testing::{FakeHarnesses, session_call, shell_call};
+use crate::{Limits, Mesh, Parts, StatusError, WaitsFor};
 
 #[tokio::test]
 async fn what_cannot_be_handed_over_waits_and_is_stored_once_and_in_order() {
@@ -93,6 +95,37 @@ async fn who_has_got_it_is_not_sent_it_again_when_the_line_is_cut_in_between() {
     one.line(LinkState::Good);
     assert_eq!(one.say("bob", "two").await, "stored");
     assert_eq!((other.read("bob").await, other.read("carol").await), ("one, two".to_owned(), "one".to_owned()));
+}
+
+#[tokio::test]
+async fn a_damaged_message_stays_where_it_is_and_stands_in_nobodys_way() {
+    let (one, other) = two().await;
+    let damaged = keys::outbox().child("000000000000-damaged");
+    one.local.swap(&damaged, None, Some(b"{}"), Durability::Synced).await.expect("written");
+    one.line(LinkState::Cut);
+    assert_eq!(one.say("bob", "one").await, "queued");
+    assert_eq!(one.outbox().await, "one waits for bob");
+    one.line(LinkState::Good);
+    assert_eq!(one.say("bob", "two").await, "stored");
+    assert_eq!((one.outbox().await, other.read("bob").await), (String::new(), "one, two".to_owned()));
+    assert_eq!(one.local.list(&keys::outbox()).await.expect("listed"), [damaged]);
+}
+
+#[tokio::test]
+async fn an_empty_message_keeps_nobody_busy() {
+    let (one, _) = two().await;
+    // So that a round without end is noticed.
+    one.local.give_way();
+    let empty = keys::outbox().child("000000000000-empty");
+    let mesh = Mesh::new(Parts {
+        shared: one.servers.clone(),
+        local: Arc::new(Servers::of(&one.local, Some(empty))),
+        machine: one.machine.clone(),
+        harnesses: Arc::new(FakeHarnesses::default()),
+        limits: Limits::default(),
+    });
+    let round = tokio::time::timeout(Duration::from_secs(10), mesh.send_what_waits()).await;
+    assert_eq!(round.expect("it ends").expect("sent"), Outbox::Done);
 }
 
 /// Bob and carol, on the other machine, are in `#audit`.

@@ -14,6 +14,7 @@ use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::{Show, printable_line, table};
 use crate::setup::installed::Installed;
+use crate::setup::project::{self, Looked};
 use crate::setup::request::{Installation, ServerUrl};
 use crate::setup::shapes::{HarnessLine, severity_name};
 use crate::setup::survey;
@@ -42,7 +43,7 @@ impl CommandSpec for Args {
         let mut listing = Listing { harnesses: Vec::new() };
         for (name, loaded) in loaded(context, &open).await {
             let found = match loaded {
-                Ok(Some(harness)) => look(&harness, &installation, &host).await,
+                Ok(Some(harness)) => look(context, &open, &harness, &installation, &host).await,
                 Ok(None) => continue,
                 Err(error) => Err(error),
             };
@@ -83,22 +84,26 @@ async fn loaded(context: &Context, open: &Open) -> Vec<(String, Loaded)> {
 const SILENCE: Duration = Duration::from_millis(700);
 
 async fn look(
+    context: &Context,
+    open: &Open,
     harness: &Arc<dyn Harness>,
     installation: &Installation,
     host: &ServerUrl,
 ) -> Result<HarnessLine, HarnessError> {
     let about = harness.about();
     let version = harness.present().await?;
-    let project = survey::look(harness.as_ref(), Scope::Project, installation, host).await?;
-    let user = survey::look(harness.as_ref(), Scope::User, installation, host).await?;
+    let reaches = open.adapters.describe(&about.harness)?.map(|(manifest, _)| manifest.reaches);
+    let project = project::look(context, harness, reaches.unwrap_or_default(), installation, host).await?;
+    let user = Looked::here(survey::look(harness.as_ref(), Scope::User, installation, host).await?);
     let mut worst: Option<(Severity, String)> = None;
     let mut health = None;
-    for found in [&project, &user] {
+    for Looked { found, elsewhere } in [&project, &user] {
         match found.installed {
             Installed::Yes | Installed::Outdated | Installed::ByHand => {}
             Installed::No => continue,
         }
-        let findings = harness.check(&found.setup).await?;
+        let checked = elsewhere.as_ref().map_or(harness, |elsewhere| &elsewhere.harness);
+        let findings = checked.check(&found.setup).await?;
         if found.is_set_up() || !findings.is_empty() {
             health = Some(Severity::Ok);
         }
@@ -112,8 +117,8 @@ async fn look(
         harness: about.harness.clone(),
         title: Some(about.title.clone()),
         version,
-        project: Some(project.installed.as_str()),
-        user: Some(user.installed.as_str()),
+        project: Some(project.found.installed.as_str()),
+        user: Some(user.found.installed.as_str()),
         health: worst.as_ref().map(|(severity, _)| *severity).or(health).map(severity_name),
         finding: worst.map(|(_, what)| what),
     })

@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::own_path::own_path;
 use crate::retention;
 use crate::runs::for_clients::ClientRuns;
-use crate::server::record::lease;
+use crate::server::record::{Serves, lease};
 use crate::server::{ServerError, ServerRecord, token};
 use crate::signals::Stop;
 use crate::tool_threads::flags::ThreadFlags;
@@ -113,6 +113,7 @@ impl CommandSpec for Args {
             url: listener.url(),
             events: events.as_ref().map(|socket| socket.file().to_owned()),
             store: Some(context.settings.store_shown()),
+            serves: Some(Serves::of(&context.settings)),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         record.write(dir)?;

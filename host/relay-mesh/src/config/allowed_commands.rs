@@ -204,6 +204,19 @@ mod tests {
     }
 
     #[test]
+    fn a_file_whose_entries_are_one_array_is_refused_and_stays_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let here = allowed(folder.path(), "m");
+        std::fs::create_dir_all(here.path().parent().expect("a folder")).expect("made");
+        let text = "allow = [{ from = 'alice', mesh = 'm' }]\n";
+        std::fs::write(here.path(), text).expect("written");
+        let error = here.allow(&consent("bob")).expect_err("refused").to_string();
+        assert!(error.contains("its entries are not written one by one"), "{error}");
+        assert_eq!(std::fs::read_to_string(here.path()).expect("readable"), text);
+        assert_eq!(here.listed().expect("readable"), [consent("alice")]);
+    }
+
+    #[test]
     fn what_many_allow_at_once_is_all_allowed() {
         let folder = tempfile::tempdir().expect("a folder");
         let here = allowed(folder.path(), "m");

@@ -171,6 +171,22 @@ mod tests {
     }
 
     #[test]
+    fn a_file_whose_hooks_are_one_array_is_refused_and_stays_as_it_is() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("hooks.toml");
+        let here = EventHooks { file: UserFile::at(path.clone(), HEAD), mesh: Meant::Servers("m".to_owned()) };
+        let text = "hook = [{ id = 'x', on = 'ended', notify = true, since = '2026-01-01T00:00:00Z', mesh = 'm' }]\n";
+        std::fs::write(&path, text).expect("written");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("set");
+        let error = here.add(&[hook("h1", HookAction::Notify)]).expect_err("refused").to_string();
+        assert!(error.contains("its entries are not written one by one"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).expect("readable"), text);
+        assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o644);
+        assert_eq!(here.listed().expect("listed").len(), 1);
+    }
+
+    #[test]
     fn hooks_are_kept_as_they_were_given_for_one_mesh_and_removed_one_by_one() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().expect("a folder");

@@ -226,6 +226,14 @@ impl Explain for ConfigError {
     }
 }
 
+/// The user's own file for display, with `~` for the home folder. It need not exist.
+pub(crate) fn own_file(environment: &Environment) -> String {
+    let folder = environment.xdg("XDG_CONFIG_HOME", ".config").unwrap_or_else(|| PathBuf::from("~/.config"));
+    let (path, home) = (folder.join(USER_FILE), environment.home());
+    let below = home.as_deref().and_then(|home| path.strip_prefix(home).ok());
+    below.map_or_else(|| path.display().to_string(), |rest| format!("~/{}", rest.display()))
+}
+
 /// What this version does not know in a file of settings.
 #[cfg(test)]
 pub(crate) fn unknown_in(path: &Path) -> Result<Vec<String>, ConfigError> {
@@ -252,7 +260,9 @@ impl Settings {
             warnings.extend(found.warnings);
             layers.push((Origin::User(path), found.values));
         }
-        Ok(Settings { warnings, ..Settings::from_layers(&layers, default_dir::default_dir(environment))? })
+        let mut settings = Settings::from_layers(&layers, default_dir::default_dir(environment))?;
+        settings.threads.name_own_file(own_file(environment));
+        Ok(Settings { warnings, ..settings })
     }
 
     fn from_layers(

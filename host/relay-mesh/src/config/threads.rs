@@ -121,7 +121,11 @@ impl Policy {
 
 /// The settings of threads, with what each origin says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ThreadSettings(Vec<(Origin, ThreadValues)>);
+pub(crate) struct ThreadSettings {
+    layers: Vec<(Origin, ThreadValues)>,
+    /// The user's own file, for hints.
+    own_file: Option<String>,
+}
 
 /// What a new thread gets where its caller says nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,6 +145,8 @@ pub(crate) struct ThreadDefaults {
 pub(crate) struct UnknownRole {
     name: String,
     known: Vec<String>,
+    /// The user's own file.
+    own_file: Option<String>,
 }
 
 impl Explain for UnknownRole {
@@ -150,7 +156,10 @@ impl Explain for UnknownRole {
 
     fn hint(&self) -> Option<String> {
         Some(match self.known.as_slice() {
-            [] => format!("write `[roles.{}]` into ~/.config/relay-mesh/config.toml", self.name),
+            [] => {
+                let file = self.own_file.as_deref().unwrap_or("your own settings");
+                format!("write `[roles.{}]` into {file}", self.name)
+            }
             known => format!("there are {}", known.join(", ")),
         })
     }
@@ -158,7 +167,12 @@ impl Explain for UnknownRole {
 
 impl ThreadSettings {
     pub(super) fn of(layers: impl IntoIterator<Item = (Origin, ThreadValues)>) -> ThreadSettings {
-        ThreadSettings(layers.into_iter().filter(|(_, values)| *values != ThreadValues::default()).collect())
+        let layers = layers.into_iter().filter(|(_, values)| *values != ThreadValues::default()).collect();
+        ThreadSettings { layers, own_file: None }
+    }
+
+    pub(super) fn name_own_file(&mut self, path: String) {
+        self.own_file = Some(path);
     }
 
     /// The name of new threads.
@@ -194,15 +208,15 @@ impl ThreadSettings {
         if let Some(name) = role {
             let of_it =
                 |(origin, values): &(Origin, ThreadValues)| Some((origin.clone(), values.roles.get(name)?.clone()));
-            roles = self.0.iter().filter_map(of_it).collect();
+            roles = self.layers.iter().filter_map(of_it).collect();
             if roles.is_empty() {
-                let known = self.0.iter().flat_map(|(_, values)| values.roles.keys().cloned()).collect();
-                return Err(UnknownRole { name: name.to_owned(), known });
+                let known = self.layers.iter().flat_map(|(_, values)| values.roles.keys().cloned()).collect();
+                return Err(UnknownRole { name: name.to_owned(), known, own_file: self.own_file.clone() });
             }
         }
         let all: Vec<(Origin, RoleValues)> = roles
             .into_iter()
-            .chain(self.0.iter().map(|(origin, values)| (origin.clone(), values.codex.as_role())))
+            .chain(self.layers.iter().map(|(origin, values)| (origin.clone(), values.codex.as_role())))
             .collect();
         let first = |is_it: fn(&Origin) -> bool| all.iter().filter(move |(origin, _)| is_it(origin));
         let is_project = |origin: &Origin| matches!(origin, Origin::Project(_));
@@ -244,7 +258,7 @@ impl ThreadSettings {
                 lines.push((key.into(), value, origin.clone()));
             }
         };
-        for (origin, ThreadValues { codex, roles }) in &self.0 {
+        for (origin, ThreadValues { codex, roles }) in &self.layers {
             let own = [
                 ("role", codex.role.clone()),
                 ("program", codex.program.as_ref().map(|program| program.display().to_string())),
@@ -263,7 +277,7 @@ impl ThreadSettings {
     }
 
     fn pick<T>(&self, get: impl Fn(&CodexValues) -> Option<T>) -> Option<Setting<T>> {
-        self.0
+        self.layers
             .iter()
             .find_map(|(origin, values)| get(&values.codex).map(|value| Setting { value, origin: origin.clone() }))
     }
@@ -374,6 +388,7 @@ impl ThreadValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Settings, Values};
 
     #[derive(Deserialize)]
     struct File {
@@ -416,6 +431,23 @@ mod tests {
         );
         let unknown = settings("", "", roles).defaults(Some("tester")).expect_err("no such role");
         assert_eq!(unknown.hint().as_deref(), Some("there are reviewer"));
+    }
+
+    #[test]
+    fn a_role_is_to_be_written_into_the_file_that_this_user_has() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().display().to_string();
+        let check = |configuration: &str, expected: &str| {
+            let environment = Environment::from([("HOME", home.as_str()), ("XDG_CONFIG_HOME", configuration)]);
+            let settings = Settings::load(Values::default(), &environment, folder.path()).expect("settings");
+            let hint = settings.threads.defaults(Some("tester")).expect_err("no such role").hint();
+            assert_eq!(hint, Some(format!("write `[roles.tester]` into {expected}")));
+        };
+        check("", "~/.config/relay-mesh/config.toml");
+        check(&format!("{home}/mine"), "~/mine/relay-mesh/config.toml");
+        check("/nowhere/of-relay-mesh", "/nowhere/of-relay-mesh/relay-mesh/config.toml");
+        let hint = settings("", "", "").defaults(Some("tester")).expect_err("no such role").hint();
+        assert_eq!(hint.as_deref(), Some("write `[roles.tester]` into your own settings"));
     }
 
     #[test]

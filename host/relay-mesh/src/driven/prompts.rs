@@ -84,14 +84,16 @@ impl Driving {
         self.note(Happening::Told { from: Some(mail.from.to_string()), text: prompt.text.clone() });
         let begun_by = ids.iter().map(|id| (*id, mail.from.clone())).collect();
         let id = prompt.id.clone();
-        if let Err(error) = self.give(prompt, content, how, begun_by).await {
-            // Without an entry in the ledger nothing else would ever give it back.
+        let outcome = self.give(prompt, content, how, begun_by).await;
+        if outcome.is_err() && !self.record.given.iter().any(|given| given.prompt == id) {
+            // Without an entry in the ledger nothing was sent, and nothing else would ever give it back.
             let (reason, lease) = ("it could not be noted that its agent gets it", mail.lease.id());
             self.host.open.mesh.turn_mail_back(&self.name, (&ids, lease), false, reason).await?;
-            return Err(error);
+            return outcome;
         }
         self.leases.insert(id, mail.lease.clone());
         self.renew = self.renew.max(Instant::now() + Duration::from_millis(self.host.open.mesh.lease_time() / 2));
+        outcome?;
         // After the frames: the turn begins that much sooner, and a process that is killed in between has the ledger.
         Ok(self.host.open.mesh.confirm(&mail.lease, DeliveryStatus::Notified, &route, None).await?)
     }

@@ -10,6 +10,7 @@ use store::{Durability, Key};
 
 use super::ServerError;
 use crate::atomic_write;
+use crate::config::{Settings, TokenUse};
 use crate::shapes::server::ServerShape;
 
 /// The content of `server.json`.
@@ -30,7 +31,32 @@ pub(crate) struct ServerRecord {
     /// The store of shared data, without secrets; none in a record of an older version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) store: Option<String>,
+    /// How it serves; none in a record of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) serves: Option<Serves>,
     pub(crate) version: String,
+}
+
+/// How a server serves, where `up` may ask for something else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Serves {
+    /// The groups of tools, as in `core,runs`.
+    pub(crate) tools: String,
+    /// Whether clients over HTTP must show its token.
+    pub(crate) asks_for_token: bool,
+    /// The folders with further adapters.
+    pub(crate) plugins: Vec<String>,
+}
+
+impl Serves {
+    /// How a server with these settings serves.
+    pub(crate) fn of(settings: &Settings) -> Serves {
+        Serves {
+            tools: settings.tools.value.to_string(),
+            asks_for_token: settings.token.value == TokenUse::Required,
+            plugins: settings.plugins.value.iter().map(|folder| folder.display().to_string()).collect(),
+        }
+    }
 }
 
 /// The store key that the only server of a data folder holds.
@@ -114,6 +140,7 @@ mod tests {
             url: "http://127.0.0.1:1/mcp".to_owned(),
             events: None,
             store: None,
+            serves: None,
             version: "0.1.0".to_owned(),
         };
         let dead = Process { start: this.process.start + 1, ..this.process };

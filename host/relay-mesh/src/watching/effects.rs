@@ -20,6 +20,20 @@ use crate::wake::{Reaching, reach};
 /// So many messages of a search are shown.
 const FOUND: usize = 200;
 
+/// What is lost if it is not done; none for what only the view would show.
+pub(super) fn loss(effect: &Effect) -> Option<String> {
+    match effect {
+        Effect::Send { compose, .. } => Some(format!("your message to {}", compose.to.join(", "))),
+        Effect::Answer { words, .. } => Some(format!("your answer `{words}`")),
+        Effect::Wake(agent) => Some(format!("waking {agent}")),
+        Effect::Pause(agent) => Some(format!("pausing {agent}")),
+        Effect::Resume(agent) => Some(format!("letting {agent} go on")),
+        Effect::Export { file, .. } => Some(format!("writing {file}")),
+        Effect::Browse(_) => Some("opening the page".to_owned()),
+        Effect::Search(_) | Effect::Open(_) | Effect::Close | Effect::Quit => None,
+    }
+}
+
 /// Does it, and says what came of it.
 pub(super) async fn carry_out(context: &Context, open: &Open, effect: Effect) -> News {
     match perform(context, open, effect).await {

@@ -9,28 +9,31 @@ mod effects;
 mod overview;
 pub(crate) mod page;
 mod reading;
+mod work;
 
 use std::io::{self, IsTerminal as _};
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use ui::{Palette, View};
 use view::live::Effect;
 
 use self::reading::{Reader, Request};
+use self::work::Work;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::logging;
+use crate::render::printable_line;
 use crate::runs::permission;
 use crate::signals::Stop;
 
 /// How long the view may take to give the terminal back. A terminal that is gone may keep it for ever.
 const GIVES_BACK: Duration = Duration::from_secs(2);
+/// How long what the user has asked for may still take after the view has ended.
+const FINISHES: Duration = Duration::from_secs(10);
 
 /// Whether a person sits in front of both sides of this process.
 pub(crate) fn has_a_terminal() -> bool {
@@ -62,38 +65,56 @@ pub(crate) async fn watch(context: &Context) -> Result<Exit, CommandError> {
     let teller = news.clone();
     let reader = Reader::of(context, &open, Box::new(move |news| teller.tell(news)));
     let mut reading = pin!(reader.read(requests));
-    let mut working = FuturesUnordered::new();
+    let mut work = Work::none();
     loop {
         tokio::select! {
             () = stop.asked() => {
                 view.stop();
-                return over(view, &mut effects).await;
+                break;
             }
             effect = effects.recv() => match effect {
-                None => return over(view, &mut effects).await,
+                None => break,
                 Some(Effect::Open(thread)) => drop(ask.send(Request::Show(vec![thread]))),
                 Some(Effect::Close) => drop(ask.send(Request::Show(Vec::new()))),
-                Some(effect) => working.push(effects::carry_out(context, &open, effect)),
+                Some(effect) => work.begin(effects::loss(&effect), effects::carry_out(context, &open, effect)),
             },
-            Some(outcome) = working.next(), if !working.is_empty() => {
+            Some(outcome) = work.next(), if !work.is_done() => {
                 drop(ask.send(Request::Again));
                 news.tell(outcome);
             }
             never = &mut reading => match never {},
         }
     }
+    // What was asked for right before the end is done all the same.
+    let (queued, exit) = over(view, &mut effects).await;
+    for effect in queued {
+        if let Some(loss) = effects::loss(&effect) {
+            work.begin(Some(loss), effects::carry_out(context, &open, effect));
+        }
+    }
+    let undone = work.finish(tokio::time::sleep(FINISHES)).await;
+    for sentence in &undone {
+        context.printer.warn(&printable_line(sentence));
+    }
+    Ok(if undone.is_empty() { exit } else { Exit::Failure })
 }
 
-/// Waits until the view has given the terminal back, and gives it back here if it cannot.
-async fn over(view: View, effects: &mut UnboundedReceiver<Effect>) -> Result<Exit, CommandError> {
-    let ended = async { while effects.recv().await.is_some() {} };
+/// Waits until the view has given the terminal back, and gives it back here if it cannot. Returns what its user has
+/// asked for until then and nobody has taken.
+async fn over(view: View, effects: &mut UnboundedReceiver<Effect>) -> (Vec<Effect>, Exit) {
+    let mut queued = Vec::new();
+    let ended = async {
+        while let Some(effect) = effects.recv().await {
+            queued.push(effect);
+        }
+    };
     if tokio::time::timeout(GIVES_BACK, ended).await.is_err() {
         ui::restore();
-        return Ok(Exit::Failure);
+        return (queued, Exit::Failure);
     }
     // A terminal that is gone is how many views end.
     if let Err(error) = view.join() {
         tracing::debug!(%error, "the terminal is gone");
     }
-    Ok(Exit::Success)
+    (queued, Exit::Success)
 }

@@ -7,6 +7,7 @@ use relay_mesh_sdk::{Error, hook_groups, servers};
 use serde_json::Value;
 
 use super::entries::{self, is_our_handler};
+use super::settings::{self, has_our_server};
 use super::{marketplace, project, switches, user};
 
 pub(super) const AGAIN: &str = "run `relay-mesh install claude-code` again";
@@ -61,6 +62,9 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Finding>, Error> {
 
     found.list.server(servers.as_ref(), place.servers, ("mcpServers", name), &place.server, AGAIN);
     found.hooks(hooks.as_ref(), &place, setup);
+    if settings::has_our_hooks(hooks.as_ref()) || has_our_server(servers.as_ref(), name) {
+        found.folder(settings.as_ref(), &place, setup);
+    }
     let allowed = texts(settings.as_ref(), "/permissions/allow");
     if !allowed.contains(&place.permission.as_str()) {
         found.list.warn(
@@ -90,11 +94,7 @@ fn local_settings() -> Result<Root, Error> {
 }
 
 fn has_our_hooks(root: &Root) -> Result<bool, Error> {
-    let settings = switches::read(root, project::LOCAL_SETTINGS)?;
-    let events = settings.as_ref().and_then(|settings| settings.get("hooks")?.as_object());
-    let groups = events.into_iter().flat_map(|events| events.values()).filter_map(Value::as_array).flatten();
-    let mut handlers = groups.filter_map(|group| group.get("hooks")?.as_array()).flatten();
-    Ok(handlers.any(is_our_handler))
+    Ok(settings::has_our_hooks(switches::read(root, project::LOCAL_SETTINGS)?.as_ref()))
 }
 
 #[derive(Default)]
@@ -111,6 +111,25 @@ impl Findings {
 
     fn hooks(&mut self, settings: Option<&Value>, place: &ScopeFiles, setup: &Setup) {
         hook_groups::check(&mut self.list, place.hooks, settings, &entries::groups(setup), is_our_handler, AGAIN);
+    }
+
+    /// The folder that the settings name decides in which mesh the agents are.
+    fn folder(&mut self, settings: Option<&Value>, place: &ScopeFiles, setup: &Setup) {
+        let named = settings.and_then(|settings| settings.get("env")?.get(settings::FOLDER)?.as_str());
+        let wanted = settings::folder(&setup.environment);
+        if named == wanted {
+            return;
+        }
+        let shown = |folder: Option<&str>| folder.map_or("the usual one".to_owned(), |folder| format!("`{folder}`"));
+        self.list.warn(
+            format!(
+                "agents are in another mesh than this command line: their data folder is {}, by {}, and not {}",
+                shown(named),
+                place.settings,
+                shown(wanted)
+            ),
+            AGAIN,
+        );
     }
 
     /// The same server in two scopes gives every agent each tool twice, and runs each hook twice.

@@ -6,8 +6,8 @@ use relay_mesh_sdk::install::{Server, Setup};
 use relay_mesh_sdk::plan::Draft;
 use relay_mesh_sdk::{Error, programs, servers, words};
 
-use super::settings::{put_hooks, put_variables, take_hooks, take_variables};
-use super::{STATUS_COMMAND, entries, marketplace};
+use super::settings::{has_our_hooks, has_our_server, put_hooks, put_variables, take_hooks, take_variables};
+use super::{STATUS_COMMAND, entries, marketplace, switches};
 
 pub(super) const SERVERS: &str = ".mcp.json";
 pub(super) const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
@@ -61,10 +61,13 @@ pub(super) fn install(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
 pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
     let root = Root::open("project")?;
     let name = setup.server_name.as_str();
+    let has_server = has_our_server(switches::read(&root, SERVERS)?.as_ref(), name);
     draft.prune(&root, SERVERS, |list| servers::take(list, "mcpServers", name))?;
     draft.prune(&root, LOCAL_SETTINGS, |settings| {
         // In the reverse order of the install.
-        take_variables(settings, &variables(setup));
+        if has_server || has_our_hooks(settings.get(&[]).as_ref()) {
+            take_variables(settings, &variables(setup));
+        }
         settings.exclude(&["enabledMcpjsonServers"], name);
         settings.exclude(&["permissions", "allow"], &permission(name));
         take_hooks(settings);

@@ -61,6 +61,57 @@ fn a_newer_install_takes_the_place_of_an_older_one() {
     assert_eq!(settings.matches("SessionStart").count(), 2, "one key and one argument");
 }
 
+/// The settings file of a scope, in which Claude Code's variables are.
+fn settings_of(scope: Scope) -> (&'static str, &'static str) {
+    match scope {
+        Scope::Project => ("project", SETTINGS),
+        Scope::User => ("config", "settings.json"),
+    }
+}
+
+#[test]
+fn an_older_data_folder_is_found_and_goes_with_the_next_install() {
+    for scope in [Scope::Project, Scope::User] {
+        let host = folders().start();
+        let usual = |action| Setup { environment: Vec::new(), ..setup(action, scope) };
+        run(&host, &setup(Action::Install, scope));
+        let found = testing::complaints(&ClaudeCode::check(&usual(Action::Install)).expect("it is checked"));
+        let (root, path) = settings_of(scope);
+        let words = format!(
+            "agents are in another mesh than this command line: their data folder is `/srv/relay`, by {path}, "
+        );
+        assert!(found.contains(&words), "{scope:?}: {found}");
+
+        run(&host, &usual(Action::Install));
+        let settings = host.text(root, path).expect("settings");
+        assert!(!settings.contains("RELAY_DIR"), "{scope:?}: {settings}");
+        assert_eq!(run(&host, &usual(Action::Install)), "", "{scope:?}: a second install changes nothing");
+        let found = testing::complaints(&ClaudeCode::check(&usual(Action::Install)).expect("it is checked"));
+        assert_eq!(found, "", "{scope:?}");
+        let found = complaints(scope);
+        assert!(found.contains("their data folder is the usual one, "), "{scope:?}: {found}");
+
+        // A removal finds one that it does not name.
+        run(&host, &setup(Action::Install, scope));
+        run(&host, &usual(Action::Remove));
+        assert_eq!(host.text(root, path), None, "{scope:?}");
+    }
+}
+
+#[test]
+fn a_data_folder_of_the_users_own_is_not_ours_to_remove() {
+    for scope in [Scope::Project, Scope::User] {
+        let (root, path) = settings_of(scope);
+        for own in ["/mine", "/srv/relay"] {
+            let text = format!("{{\n  \"env\": {{ \"RELAY_DIR\": \"{own}\" }}\n}}\n");
+            let host = folders().file(root, path, text.as_str()).start();
+            assert_eq!(run(&host, &setup(Action::Remove, scope)), "", "{scope:?}: nothing of ours is there");
+            assert!(!complaints(scope).contains("another mesh"), "{scope:?}");
+            assert_eq!(host.text(root, path).as_deref(), Some(text.as_str()), "{scope:?}");
+        }
+    }
+}
+
 #[test]
 fn what_others_wrote_in_between_stays() {
     let host = folders().start();

@@ -8,8 +8,8 @@ use relay_mesh_sdk::plan::{Draft, Owned};
 use relay_mesh_sdk::{Error, servers, words};
 use serde_json::{Value, json};
 
-use super::settings::{put_hooks, put_variables, take_hooks, take_variables};
-use super::{STATUS_COMMAND, entries, marketplace};
+use super::settings::{has_our_hooks, has_our_server, put_hooks, put_variables, take_hooks, take_variables};
+use super::{STATUS_COMMAND, entries, marketplace, switches};
 
 /// The plugin's name. It is part of the names of its tools.
 pub(super) const PLUGIN: &str = "relay-mesh";
@@ -62,12 +62,16 @@ pub(super) fn remove(draft: &mut Draft, setup: &Setup) -> Result<(), Error> {
         return Ok(());
     }
     let name = setup.server_name.as_str();
+    let is_set_up = has_our_server(switches::read(&root, SERVERS)?.as_ref(), name)
+        || has_our_hooks(switches::read(&root, HOOKS_FILE)?.as_ref());
     draft.prune(&root, SERVERS, |list| servers::take(list, "mcpServers", name))?;
     draft.prune(&root, HOOKS_FILE, take_hooks)?;
     draft.disown_or_tell(&root, SKILL_FILE)?;
     draft.disown_or_tell(&root, COMMAND_FILE)?;
     draft.prune(&root, SETTINGS, |settings| {
-        take_variables(settings, &setup.environment);
+        if is_set_up {
+            take_variables(settings, &setup.environment);
+        }
         settings.exclude(&["permissions", "allow"], &permission(name));
     })?;
     // Another plugin of this name stays.

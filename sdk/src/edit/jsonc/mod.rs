@@ -24,8 +24,9 @@
 //! Removing the last member of a container removes the container too, and removing the root removes the
 //! file. A container that existed and was empty must stay, so an insertion into it leaves a mark in white
 //! space: a blank line after the opening bracket, or one space if the container is on one line. Likewise a
-//! text written into an empty file gets no newline at its end, and a file that did not exist gets one. White
-//! space that an empty container held stays after the inserted text.
+//! text written into an empty file gets no newline at its end, and a file that did not exist gets one. So does
+//! a text below a line comment that ended the file without a newline. White space that an empty container held
+//! stays after the inserted text.
 
 mod shape;
 mod splice;
@@ -161,6 +162,10 @@ impl Document {
             let written = style.write(&put.nested(path), Layout::Lines(""));
             // The final newline distinguishes a file that we made from one that existed and was empty.
             self.text = Some(match &self.text {
+                // The final newline shows that the one after the comment is ours too.
+                Some(blank) if shape::ends_in_line_comment(blank) => {
+                    format!("{blank}{0}{written}{0}", style.newline)
+                }
                 Some(blank) => format!("{blank}{written}"),
                 None => format!("{written}{}", style.newline),
             });

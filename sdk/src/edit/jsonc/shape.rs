@@ -138,6 +138,12 @@ fn node(ast: &Ast<'_>) -> Node {
     Node { range: range.start..range.end, kind }
 }
 
+/// Whether what is added to a text of white space and comments would become part of its last comment.
+pub(super) fn ends_in_line_comment(text: &str) -> bool {
+    let found = gap(text, 0..text.len());
+    found.line_comment && found.comment_end.is_some_and(|end| !text[end..].contains('\n'))
+}
+
 /// Scans a gap. The parser has checked that it holds only white space, comments and a comma.
 pub(super) fn gap(text: &str, range: Range<usize>) -> Gap {
     let bytes = text.as_bytes();

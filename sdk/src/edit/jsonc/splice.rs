@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::edit::spliced;
 
-use super::shape::{Node, gap};
+use super::shape::{Node, ends_in_line_comment, gap};
 use super::style::{Layout, Style, line_indent};
 
 /// Adds a member at the end of the last container of `chain`, which starts at the root.
@@ -122,12 +122,17 @@ pub(super) fn remove(text: &str, chain: &[(&Node, Option<usize>)]) -> Option<Str
 }
 
 /// Removes the file with its empty root if we made the file, which its final newline shows. Otherwise the text
-/// around the root stays.
+/// around the root stays, but for the line breaks that we put around it.
 fn remove_root(text: &str, root: &Node) -> Option<String> {
     let (before, after) = (&text[..root.range.start], &text[root.range.end..]);
-    match before.is_empty() && matches!(after, "\n" | "\r\n") {
-        true => None,
-        false => Some(format!("{before}{after}")),
+    if !matches!(after, "\n" | "\r\n") {
+        return Some(format!("{before}{after}"));
+    }
+    match before.strip_suffix(after) {
+        // Both line breaks are ours: see `Document::put`.
+        Some(comment) if ends_in_line_comment(comment) => Some(comment.to_owned()),
+        _ if before.is_empty() => None,
+        Some(_) | None => Some(format!("{before}{after}")),
     }
 }
 

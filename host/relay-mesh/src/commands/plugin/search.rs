@@ -5,7 +5,7 @@ use adapters::PublisherKey;
 use serde::{Deserialize, Serialize};
 
 use super::source::{Network, SourceError};
-use crate::config::IndexAt;
+use crate::config::{self, IndexAt};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
@@ -56,9 +56,10 @@ struct Listed {
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
     let set = context.settings.index.value.clone();
     let Some(index) = args.index.or(set) else {
+        let own = printable_line(&config::own_file(&context.environment));
         return Err(CommandError::usage(
             "there is no list to look in",
-            "name one by `--index`, or set `index` under [adapters] in ~/.config/relay-mesh/config.toml",
+            &format!("name one by `--index`, or set `index` under [adapters] in {own}"),
         ));
     };
     let hint = Some("docs/installing-adapters.md shows such a list".to_owned());

@@ -1,5 +1,6 @@
 //! `relay-mesh up`: start the server in the background, with what the harnesses need, and say what to do next.
 
+mod flags;
 mod with;
 
 use mesh::ports::harness::{Harnesses, Scope};
@@ -99,6 +100,7 @@ impl CommandSpec for Args {
             }
             .into());
         }
+        flags::check(&context.settings, &record)?;
         let with = match &self.with {
             Some(with) => with::bring_up(context, &open, with).await?,
             None => Vec::new(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use mesh::ports::harness::Scope;
 
+use crate::config;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
@@ -49,13 +50,13 @@ pub(super) struct UninstallArgs {
 pub(super) async fn install(args: InstallArgs, context: &Context) -> Result<Exit, CommandError> {
     let words = if args.program.is_empty() { context.settings.wake.run.clone() } else { Some(args.program) };
     let Some((name, arguments)) = words.as_deref().and_then(<[String]>::split_first) else {
+        let own = crate::render::printable_line(&config::own_file(&context.environment));
         return Err(Failure {
             what: "no program to run was named".to_owned(),
-            hint: Some(
-                "write it after `--`, or as a line above the tables of ~/.config/relay-mesh/config.toml: \
-                     `wake.run = [\"notify-send\", \"an agent calls\"]`"
-                    .to_owned(),
-            ),
+            hint: Some(format!(
+                "write it after `--`, or as a line above the tables of {own}: \
+                 `wake.run = [\"notify-send\", \"an agent calls\"]`"
+            )),
             exit: Exit::Usage,
             source: None,
         }

@@ -60,11 +60,23 @@ pub(crate) async fn rehearse_aside(
     Ok(rehearse(&Rehearsal { program, harness, event, payload, environment: &environment }).await)
 }
 
-pub(crate) async fn rehearse(rehearsal: &Rehearsal<'_>) -> Came {
+/// Variables of this process that the hook is not given: a store would contradict the rehearsal's data folder, and a
+/// log would look like a complaint.
+const NOT_PASSED_ON: [&str; 3] = ["RELAY_STORE", "RELAY_LOG", "RUST_LOG"];
+
+fn command(rehearsal: &Rehearsal<'_>) -> tokio::process::Command {
     let mut command = tokio::process::Command::new(rehearsal.program);
     command.args(["hook", rehearsal.harness, rehearsal.event]);
+    for name in NOT_PASSED_ON {
+        command.env_remove(name);
+    }
     command.envs(rehearsal.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+pub(crate) async fn rehearse(rehearsal: &Rehearsal<'_>) -> Came {
+    let mut command = command(rehearsal);
     let began = Instant::now();
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -96,14 +108,15 @@ pub(crate) fn judge(event: &str, came: &Came) -> Finding {
 }
 
 fn judge_end(event: &str, output: &Output, took: Duration) -> Finding {
-    let complaint = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let complaint = complaint(&said);
     if !output.status.success() {
-        let why = complaint.lines().next().unwrap_or("it said nothing").to_owned();
+        let why = complaint.unwrap_or("it said nothing");
         broken(
             format!("the {event} hook ended with {}: {why}", output.status),
             "report this: a hook must always end with 0",
         )
-    } else if let Some(line) = complaint.lines().find(|line| !line.trim().is_empty()) {
+    } else if let Some(line) = complaint {
         // A failing hook exits with 0, so that the harness continues, and reports on standard error.
         broken(
             format!("the {event} hook answered nothing and complained: {line}"),
@@ -115,6 +128,16 @@ fn judge_end(event: &str, output: &Output, took: Duration) -> Finding {
     } else {
         fine(format!("the {event} hook was run and answered in {}", shown(took)))
     }
+}
+
+/// The first line on standard error that belongs to no warning. A hook that warns, such as of a key that it does not
+/// know in a settings file, has worked. The lines below a warning that belong to it are indented.
+fn complaint(said: &str) -> Option<&str> {
+    let mut is_warning = false;
+    said.lines().filter(|line| !line.trim().is_empty()).find(|line| {
+        is_warning = line.starts_with("warning:") || (is_warning && line.starts_with(char::is_whitespace));
+        !is_warning
+    })
 }
 
 #[cfg(test)]
@@ -137,6 +160,34 @@ mod tests {
         check(0, "relay-mesh: no adapter\n", 3, Severity::Broken, "complained: relay-mesh: no adapter");
         check(0, "", 700, Severity::Warning, "slow");
         check(101, "thread panicked\n", 3, Severity::Broken, "exit status: 101: thread panicked");
+    }
+
+    #[test]
+    fn a_warning_of_a_hook_that_works_is_no_complaint() {
+        let warning = "warning: `config.toml` sets `colour`, which is unknown\n  take it out\n";
+        check(0, warning, 3, Severity::Ok, "answered in 3.0 ms");
+        let both = format!("{warning}\nrelay-mesh: no adapter\n  beside it\n");
+        check(0, &both, 3, Severity::Broken, "complained: relay-mesh: no adapter");
+        check(0, "  indented\n", 3, Severity::Broken, "complained:   indented");
+        check(101, &format!("{warning}thread panicked\n"), 3, Severity::Broken, "101: thread panicked");
+    }
+
+    #[test]
+    fn a_hook_is_given_no_store_and_no_log_of_this_process() {
+        let environment = [("RELAY_DIR".to_owned(), "/aside".to_owned())];
+        let rehearsal = Rehearsal {
+            program: Path::new("hook"),
+            harness: "x",
+            event: "Stop",
+            payload: "",
+            environment: &environment,
+        };
+        let command = command(&rehearsal);
+        let said = |name: &str| command.as_std().get_envs().find(|(key, _)| *key == name).map(|(_, value)| value);
+        for name in ["RELAY_STORE", "RELAY_LOG", "RUST_LOG"] {
+            assert_eq!(said(name), Some(None), "{name}");
+        }
+        assert_eq!(said("RELAY_DIR"), Some(Some("/aside".as_ref())));
     }
 
     #[tokio::test]
