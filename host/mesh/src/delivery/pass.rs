@@ -72,11 +72,15 @@ impl Mesh {
         let Some(_lease) = self.core.local.hold(&keys::delivery(&listed.session)).await? else {
             return Ok(Some(RETRY.as_millis() as u64));
         };
+        // Read again, now under the lease and with the route hint.
+        let Some(mut record) = record::session_record(&self.core, &listed.session).await? else { return Ok(None) };
         // The agent's own pause decides: the record may be a new session's, or from before the pause ended.
         let is_paused = pause::is_paused(&self.core, agent).await?;
-        pause::note_on(&self.core, &listed.session, is_paused).await?;
-        // Read again, now under the lease and with the route hint.
-        let Some(record) = record::session_record(&self.core, &listed.session).await? else { return Ok(None) };
+        if record.paused.is_some() != is_paused {
+            pause::note_on(&self.core, &listed.session, is_paused).await?;
+            let Some(noted) = record::session_record(&self.core, &listed.session).await? else { return Ok(None) };
+            record = noted;
+        }
         if record::lives_elsewhere(&self.core, agent).await? {
             return Ok(None);
         }

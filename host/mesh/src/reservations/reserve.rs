@@ -206,7 +206,7 @@ impl Mesh {
     }
 
     /// Sends a message to every owner whose reservation was taken and who has not been told, even if the taker's
-    /// process ended before it could. Whoever cannot be told now is told by the next call, and the caller's own request
+    /// process ended before it could. An owner that cannot be told now is told by the next call, and the caller's own request
     /// has taken effect: errors are only logged.
     async fn tell_of_taken(&self, caller: &Principal, repository: &Repository) {
         if let Err(error) = self.try_to_tell_of_taken(caller, repository).await {

@@ -23,7 +23,7 @@ pub struct Changes {
     pub deleted: Vec<String>,
     /// A patch that `git apply` takes.
     pub patch: Vec<u8>,
-    /// What git could not add, as [`Git::tree_and_left_out`] says it. Whoever took the tree sets it.
+    /// What git could not add, as [`Git::tree_and_left_out`] says it. Set by the caller that took the tree.
     pub left_out: Vec<String>,
 }
 

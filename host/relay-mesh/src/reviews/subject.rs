@@ -9,7 +9,7 @@ use processes::git::{Git, GitError};
 use super::ReviewFolder;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::runs::changes::{kept_patch, of_left_out};
+use crate::runs::changes::{kept_patch, of_left_out, untold};
 use crate::runs::{RunFolder, Runs};
 
 /// The longest difference that is reviewed, in bytes.
@@ -111,13 +111,7 @@ async fn of_a_run(
             Ok((git.difference(worktree, scratch, &Git::tree_of(commit), &after).await?, left_out))
         }
         Workplace::Worktree { .. } | Workplace::Here { .. } => {
-            let untold = || Failure {
-                what: format!("what run {} changed could not be told when it ended", run.id),
-                hint: Some(format!("`relay-mesh runs show {}` has a note that says why", run.id)),
-                exit: Exit::Failure,
-                source: None,
-            };
-            Ok((kept_patch(run, folder).ok_or_else(untold)?, Vec::new()))
+            Ok((kept_patch(run, folder).ok_or_else(|| untold(run))?, Vec::new()))
         }
     }
 }

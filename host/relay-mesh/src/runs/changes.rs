@@ -172,6 +172,18 @@ pub(crate) fn kept_patch(record: &RunRecord, run: &RunFolder) -> Option<Vec<u8>>
     }
 }
 
+/// Git failed when a run ended, so that [`kept_patch`] has none.
+pub(crate) fn untold(record: &RunRecord) -> CommandError {
+    let hint = match &record.workplace {
+        Workplace::Worktree { folder, .. } if folder.exists() => format!("look into its worktree {}", folder.display()),
+        Workplace::Worktree { .. } | Workplace::Here { .. } => {
+            format!("`relay-mesh runs show {}` has a note that says why", record.id)
+        }
+    };
+    let what = format!("what run {} changed could not be told when it ended", record.id);
+    Failure { what, hint: Some(hint), exit: Exit::Failure, source: None }.into()
+}
+
 /// What to say of what git could not add.
 pub(crate) fn of_left_out(left_out: &[String]) -> Vec<String> {
     left_out.iter().map(|path| format!("git could not add `{path}`, so the difference does not have it")).collect()

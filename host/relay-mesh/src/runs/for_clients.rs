@@ -41,7 +41,7 @@ struct Shared {
     open: Arc<Open>,
     /// What ends each run that works in this process. Written when one begins and ends.
     tied: Mutex<HashMap<RunId, CancellationToken>>,
-    /// Why runs of this process could not be brought to their end. Whoever asks for one hears it until it has ended.
+    /// Why runs of this process could not be brought to their end. A caller that asks for one hears it until it has ended.
     failed: Mutex<HashMap<RunId, String>>,
     tasks: TaskTracker,
 }

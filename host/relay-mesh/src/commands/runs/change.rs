@@ -3,7 +3,7 @@
 use mesh::DryRun;
 use mesh::ports::machine::{Instant, Machine as _};
 use mesh::ports::runner::Reach;
-use mesh::runs::{RunRecord, RunStage, Workplace};
+use mesh::runs::{RunStage, Workplace};
 
 use super::kept::{self, Kept};
 use crate::compose::Open;
@@ -62,7 +62,7 @@ pub(super) async fn diff(id: &str, context: &Context) -> Result<Exit, CommandErr
     }
     let (folder, record) = runs.find(id)?;
     if record.ended.is_some() {
-        let patch = changes::kept_patch(&record, &folder).ok_or_else(|| untold(&record))?;
+        let patch = changes::kept_patch(&record, &folder).ok_or_else(|| changes::untold(&record))?;
         if patch.is_empty() {
             context.printer.say("it changed nothing that git could show");
         }
@@ -113,7 +113,7 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
         let what = format!("run {} worked in the folder itself", record.id);
         return Err(refused(what, "its changes are there already: `git diff` shows them", Exit::Usage));
     };
-    let patch = changes::kept_patch(&record, &folder).ok_or_else(|| untold(&record))?;
+    let patch = changes::kept_patch(&record, &folder).ok_or_else(|| changes::untold(&record))?;
     if patch.is_empty() {
         return Err(refused(format!("run {} changed nothing", record.id), "there is nothing to apply", Exit::NotFound));
     }
@@ -138,18 +138,6 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
     }
     context.printer.show(&AppliedShape::of(&record, &top, removed))?;
     Ok(Exit::Success)
-}
-
-/// Git failed when a run ended.
-fn untold(record: &RunRecord) -> CommandError {
-    let hint = match &record.workplace {
-        Workplace::Worktree { folder, .. } if folder.exists() => format!("look into its worktree {}", folder.display()),
-        Workplace::Worktree { .. } | Workplace::Here { .. } => {
-            format!("`relay-mesh runs show {}` has a note that says why", record.id)
-        }
-    };
-    let what = format!("what run {} changed could not be told when it ended", record.id);
-    Failure { what, hint: Some(hint), exit: Exit::Failure, source: None }.into()
 }
 
 /// Applies what a pipeline changed.
