@@ -16,7 +16,11 @@ C_OF_RELEASE := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1 \
 export CFLAGS_$(subst -,_,$(MUSL)) := $(C_OF_RELEASE)
 # No folder of this machine and, above, no time is in it, so that its bytes are the same wherever it is built
 # (packaging/reproduce).
-NO_FOLDERS := --config 'target.$(MUSL).rustflags=["--remap-path-prefix=$(CURDIR)=/relay-mesh","--remap-path-prefix=$(CARGO_FOLDER)=/cargo"]'
+NO_FOLDERS = --config 'target.$(1).rustflags=["--remap-path-prefix=$(CURDIR)=/relay-mesh","--remap-path-prefix=$(CARGO_FOLDER)=/cargo"]'
+
+# On macOS the linker puts the list of crates into the program: once it is signed, nothing may be changed in it.
+MAC := $(subst arm64,aarch64,$(shell uname -m))-apple-darwin
+CRATES := $(abspath $(BUILT))/crates.dep-v0
 
 # What the runs of the real clients have proven is noted here, for the wake table and the tables of kills and of driven agents.
 export RELAY_OBSERVATIONS := $(CURDIR)/tests/.observations
@@ -24,7 +28,7 @@ CLIENTS := --workspace --test claude_code --test clients --test codex --test cod
 ON_RELEASED := RELAY_MESH_BINARY=$(abspath $(BUILT))/release/relay-mesh cargo nextest run --locked --workspace
 WAKE_TABLE := cargo nextest run --locked --workspace --test wake_table --test seen_tables --run-ignored only
 
-.PHONY: run release release-Linux test build-tests clients run-faults lint check-arm check-macos bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools demo-recording pictures dist setup toolchain fresh-machine
+.PHONY: run release release-Linux release-Darwin test build-tests clients run-faults lint check-arm check-macos bench bench-age soak plugins demo demo-codex-calls-claude demo-claude-calls-codex demo-codex-tools demo-recording pictures dist dist-Linux dist-Darwin setup toolchain fresh-machine
 
 # Starts the server on the embedded store. It says itself where it listens and what to do next.
 run: toolchain
@@ -35,21 +39,34 @@ release: release-$(shell uname -s)
 
 release-Linux:
 	.config/toolchain $(MUSL)
-	cargo build --release --locked $(NO_FOLDERS) --target $(MUSL) -p relay-mesh --bin relay-mesh
+	cargo build --release --locked $(call NO_FOLDERS,$(MUSL)) --target $(MUSL) -p relay-mesh --bin relay-mesh
 	install -D $(BUILT)/$(MUSL)/release/relay-mesh $(BUILT)/release/relay-mesh
+
+release-Darwin: export CFLAGS_$(subst -,_,$(MAC)) := $(C_OF_RELEASE)
+release-Darwin: toolchain
+	python3 packaging/auditable.py $(MAC) $(CRATES)
+	cargo rustc --release --locked $(call NO_FOLDERS,$(MAC)) -p relay-mesh --bin relay-mesh \
+	    -- -C link-arg=-Wl,-sectcreate,__DATA,.dep-v0,$(CRATES)
 
 release-%: toolchain
 	cargo build --release --locked -p relay-mesh --bin relay-mesh
 
 # Packs the release into dist/ as everything that people install it from, and installs each package in a clean root.
 # `WRITE=1` puts its table into docs/releasing.md.
-dist: release setup
+dist: dist-$(shell uname -s)
+
+dist-Linux: release setup
 	packaging/setup
 	python3 packaging/pack.py --binary $(BUILT)/release/relay-mesh
 	python3 packaging/crates.py
 	packaging/check
 	$(ON_RELEASED) --test packages --test installer --test crates --run-ignored all
 	python3 packaging/table.py $(if $(WRITE),--write)
+
+# What is of macOS alone; the rest is packed on Linux. It needs Python 3.11, and the machine's own is older.
+dist-Darwin: release
+	python3 packaging/pack.py --binary $(BUILT)/release/relay-mesh
+	packaging/try
 
 # All tests, the real clients included. Those of the product run what `release` builds: what is released is what is
 # tested. Those of its parts stand in the parts, and are built with the checks of a debug build.

@@ -1,20 +1,27 @@
-"""Writes the list of linked crates into the binary, as `cargo auditable` does: a section `.dep-v0` with JSON that zlib
-has compressed, for `rust-audit-info`, `cargo audit bin`, Syft, Trivy and their like.
+#!/usr/bin/env python3
+"""The list of linked crates in the binary, as `cargo auditable` writes it: a section `.dep-v0` with JSON that zlib has
+compressed, for `rust-audit-info`, `cargo audit bin`, Syft, Trivy and their like.
 
-The section and a new section table are appended to the file. What the system loads stays as it is, but for three
-fields of the ELF header that say where the section table lies, so nothing of the program can break. `objcopy` does the
-same with the tools of one processor for one processor.
+Into an ELF program it is written here: the section and a new section table are appended to the file. What the system
+loads stays as it is, but for three fields of the ELF header that say where the section table lies, so nothing of the
+program can break. `objcopy` does the same with the tools of one processor for one processor.
+
+A Mach-O program is signed by the linker, and nothing may be changed in it afterwards. There the linker puts the list
+into it, from a file that `make release` has this write before: `packaging/auditable.py TARGET FILE`.
 """
 
+import argparse
 import json
 import struct
+import sys
 import zlib
+from pathlib import Path
 
-from linked import Linked
-from release import PackagingError
+from binary import ELF, MACH_O, section
+from errors import PackagingError, finish
+from linked import Linked, linked
 
 SECTION = b".dep-v0"
-ELF = b"\x7fELF\x02\x01"
 PROGBITS = 1
 # cargo auditable's revision for lists from `cargo metadata` without procedural macros.
 FORMAT = 1
@@ -50,10 +57,30 @@ def source(said: str | None) -> str:
     return said.split("+")[0]
 
 
+def with_list(program: bytes, crates: Linked) -> bytes:
+    """The program with the list in it. What is no program stands in for one in a test, and stays as it is."""
+    if program.startswith(ELF):
+        return with_section(program, described(crates))
+    if program.startswith(MACH_O):
+        check_list(program, crates)
+    return program
+
+
+def check_list(program: bytes, crates: Linked) -> None:
+    """That the linker has put this very list into a Mach-O program."""
+    found = section(program, "__DATA", SECTION.decode())
+    if found is None:
+        raise PackagingError("the binary holds no list of its crates\nhint: pack what `make release` has built")
+    try:
+        same = zlib.decompress(found) == zlib.decompress(described(crates))
+    except zlib.error as error:
+        raise PackagingError(f"the list of crates in the binary cannot be read: {error}") from error
+    if not same:
+        raise PackagingError("the binary holds the list of other crates than Cargo.lock names\nhint: `make release`")
+
+
 def with_section(program: bytes, content: bytes) -> bytes:
-    """The program with this section at its end."""
-    if program[:6] != ELF:
-        raise PackagingError("the list of crates can be written into a 64-bit ELF program only")
+    """The ELF program with this section at its end."""
     (table,) = struct.unpack_from("<Q", program, 0x28)
     size, count, names_at = struct.unpack_from("<HHH", program, 0x3A)
     if size != 64 or not count or table + size * count > len(program):
@@ -79,3 +106,20 @@ def appended(packed: bytearray, content: bytes, align: int) -> int:
     at = len(packed)
     packed += content
     return at
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Writes the list of linked crates into a file, for a linker.")
+    parser.add_argument("target", help="for example aarch64-apple-darwin")
+    parser.add_argument("file", type=Path, help="is written")
+    choice = parser.parse_args()
+    return finish(lambda: write(choice.target, choice.file))
+
+
+def write(triple: str, file: Path) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(described(linked(triple)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from archive import Entry, in_order
-from release import PackagingError, Release, run
+from errors import PackagingError
+from release import Release, run
 
 NAME = "relay-mesh"
 # Ends each text that an install writes, so that an uninstall knows it. The harness itself removes a plugin.

@@ -18,7 +18,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from release import ROOT, PackagingError, finish
+from errors import PackagingError, finish
+from release import ROOT
 
 PREBUILT = ROOT / "host/adapters/prebuilt"
 PROGRAM = "relay-mesh"

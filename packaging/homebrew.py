@@ -3,7 +3,8 @@
 import hashlib
 from pathlib import Path
 
-from release import TARGETS, Project
+from release import Project
+from targets import TARGETS
 
 FORMULA = """\
 class RelayMesh < Formula

@@ -31,6 +31,15 @@ target() {
     case "$(uname -s) $(uname -m)" in
         "Linux x86_64" | "Linux amd64") echo x86_64-unknown-linux-musl ;;
         "Linux aarch64" | "Linux arm64") echo aarch64-unknown-linux-musl ;;
+        "Darwin arm64") echo aarch64-apple-darwin ;;
+        "Darwin x86_64")
+            # A shell under Rosetta says so too, on a Mac with an ARM processor.
+            if [ "$(sysctl -n hw.optional.arm64 2>/dev/null)" = 1 ]; then
+                echo aarch64-apple-darwin
+            else
+                echo x86_64-apple-darwin
+            fi
+            ;;
         *) fail "there is no package for $(uname -s) on $(uname -m)" "build relay-mesh from source" ;;
     esac
 }
@@ -112,8 +121,8 @@ trap 'exit 143' TERM HUP
 mkdir "$bin/.relay-mesh-install-$$" || fail "$bin cannot be written to" "set RELAY_MESH_BIN to a folder that you may write to"
 unfinished=$bin/.relay-mesh-install-$$
 
-# By xz it is a third smaller.
-if has xz; then
+# By xz it is a third smaller. The tar of macOS unpacks it without a program xz.
+if has xz || [ "$(uname -s)" = Darwin ]; then
     compression=xz flag=J
 else
     compression=gz flag=z

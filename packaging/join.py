@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Joins what `make dist` has packed on machines of several platforms: one folder, with one formula and one SHA256SUMS."""
+"""Joins what `make dist` has packed on machines of several platforms: one folder, with one formula, one image for all
+processors and one SHA256SUMS."""
 
 import argparse
 import sys
 from pathlib import Path
 
 import homebrew
-from release import PackagingError, finish, read_project, read_version
+import oci
+from errors import PackagingError, finish
+from release import read_project, read_version
 from sums import SIGNATURE, SUMS, check_key, write, write_sums
 
 # Each is written anew, over the files of all platforms.
@@ -24,9 +27,10 @@ def join(parts: list[Path], out: Path) -> None:
             if joined.exists() and joined.read_bytes() != content:
                 raise PackagingError(f"{file.name} is not the same on each machine\nhint: pack the same commit on each")
             write(joined, content)
-    for name, content in homebrew.build(read_version(), read_project(), out).items():
+    version = read_version()
+    for name, content in (homebrew.build(version, read_project(), out) | oci.joined(version, out)).items():
         write(out / name, content)
-    write_sums(out, read_version())
+    write_sums(out, version)
 
 
 def main() -> int:

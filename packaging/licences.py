@@ -1,13 +1,14 @@
-"""The licence texts of what is linked into the binary: of each crate the files that come in its own package, of Rust's
-standard library the notices that come with the compiler, and that of musl. A text that several share is printed once.
+"""The licence texts of what is linked into the binary: of each crate the files that come in its own package, and those of
+what is no crate (runtime.py). A text that several share is printed once.
 """
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
+from errors import PackagingError
 from linked import Linked
-from release import ROOT, PackagingError, run
+from release import ROOT
+from runtime import runtime
 
 LICENCE_FILE = re.compile(r"^(UN)?(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE)([-._].*)?$", re.IGNORECASE)
 SOURCE_CODE = (".rs", ".yml", ".c", ".h")
@@ -37,9 +38,9 @@ def build(crates: Linked) -> bytes:
         listed.append(f"{part}: {package['license'] or package['license_file']}\n")
         for text in texts_of(package, others):
             add(part, text)
-    for part, text in runtime():
-        listed.append(f"{part}\n")
-        add(part, text)
+    for one in runtime(crates.triple):
+        listed.append(f"{one.title()}: {one.licence}\n")
+        add(one.title(), one.text)
     blocks = [LINE + "\n".join(parts) + f"\n{LINE}\n{text.strip()}\n\n" for text, parts in texts.values()]
     return (HEAD + "".join(listed) + "\n" + "".join(blocks)).encode()
 
@@ -54,8 +55,10 @@ def texts_of(package: dict, others: list[dict]) -> list[str]:
         related = other["repository"] == package["repository"] or "LLVM-exception" in package["license"]
         if related and other["license"] == package["license"] and own_texts(other):
             return own_texts(other)
-    if package["license"] in COMMON:
-        return [standard(package)]
+    # Where a crate lets one choose, the first that is common is chosen.
+    for licence in COMMON:
+        if licence in re.split(" OR |/", package["license"]):
+            return [standard(package, licence)]
     raise PackagingError(f"{package['name']} {package['version']} brings no text of its licence, {package['license']}\n"
                          "hint: packaging/licences.py has to learn where it is")
 
@@ -69,33 +72,8 @@ def own_texts(package: dict) -> list[str]:
     return [file.read_text(errors="replace") for file in sorted(chosen)]
 
 
-def standard(package: dict) -> str:
-    text = (ROOT / COMMON[package["license"]]).read_text()
+def standard(package: dict, licence: str) -> str:
+    text = (ROOT / COMMON[licence]).read_text()
     lines = [line for line in text.splitlines() if not line.startswith("Copyright (c)")]
     authors = ", ".join(package["authors"]) or f"the authors of {package['name']}"
     return f"Copyright: {authors}. The package has no text of its licence; this is the common one.\n\n" + "\n".join(lines)
-
-
-def runtime() -> list[tuple[str, str]]:
-    """What is linked from no crate."""
-    root = Path(run(["rustc", "--print", "sysroot"], cwd=ROOT).decode().strip())
-    page = root / "share/doc/rust/COPYRIGHT-library.html"
-    if not page.is_file():
-        raise PackagingError(f"there is no {page}, which has the licences of Rust's standard library\n"
-                             "hint: use the toolchain that rust-toolchain.toml names, installed by rustup")
-    plain = Plain()
-    plain.feed(page.read_text())
-    text = re.sub(r"\n\s*\n+", "\n\n", "".join(plain.parts))
-    musl = (ROOT / "packaging/notices/musl.txt").read_text()
-    return [("Rust's standard library: MIT OR Apache-2.0", text), ("musl: MIT", musl)]
-
-
-class Plain(HTMLParser):
-    """The text of a page."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-
-    def handle_data(self, data: str) -> None:
-        self.parts.append(data)

@@ -15,8 +15,9 @@ ADAPTERS_TARGET = "wasm32-wasip2"
 
 @dataclass(frozen=True)
 class Linked:
-    """What is linked, by cargo's package ids."""
+    """What is linked for a target, by cargo's package ids."""
 
+    triple: str
     binary: str
     packages: dict[str, dict]
     edges: dict[str, set[str]]
@@ -37,7 +38,7 @@ def linked(triple: str) -> Linked:
         edges[crate] = edges.get(crate, set()) | further
     edges[binary] |= set(adapters)
     packages = {one["id"]: one for one in native["packages"] + inside["packages"]}
-    return Linked(binary, packages, edges)
+    return Linked(triple, binary, packages, edges)
 
 
 def metadata(target: str) -> dict:

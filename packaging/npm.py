@@ -1,40 +1,38 @@
 """The npm packages: a launcher, and the binary in one package per platform. npm installs the one that fits by its
-fields `os` and `cpu`; nothing is downloaded after the installation."""
+fields `os` and `cpu`; nothing is downloaded after the installation. The launcher is the same for all platforms."""
 
 import json
 
 from archive import Entry, tar_gz
-from release import ROOT, TARGETS, Release
+from release import ROOT, Release
+from targets import TARGETS
 
 
 def build(release: Release) -> dict[str, bytes]:
+    """The package of the binary's platform."""
     target = release.target
-    platform = f"{target.npm_os}-{target.npm_cpu}"
-    binary = [
-        manifest(release, f"{release.project.npm_scope}/{platform}", {
-            "os": [target.npm_os],
-            "cpu": [target.npm_cpu],
-        }),
+    name = f"{release.project.npm_scope}/{target.npm()}"
+    entries = [
+        manifest(release, name, {"os": [target.npm_os], "cpu": [target.npm_cpu]}),
         Entry("package/bin/relay-mesh", release.program, executable=True),
     ]
-    launcher = [
+    return {f"relay-mesh-npm-{target.npm()}-{release.version}.tgz": packed(release, entries, release.licences())}
+
+
+def launcher(release: Release) -> dict[str, bytes]:
+    scope = release.project.npm_scope
+    entries = [
         manifest(release, "relay-mesh", {
             "bin": {"relay-mesh": "bin/relay-mesh.js"},
             # By this the MCP Registry knows that the package belongs to its entry.
             "mcpName": release.project.mcp_name,
             "engines": {"node": ">=18"},
-            "optionalDependencies": {
-                f"{release.project.npm_scope}/{target.npm_os}-{target.npm_cpu}": release.version
-                for target in TARGETS
-            },
+            "optionalDependencies": {f"{scope}/{target.npm()}": release.version for target in TARGETS},
         }),
-        Entry("package/bin/relay-mesh.js", script(release), executable=True),
+        Entry("package/bin/relay-mesh.js", (ROOT / "packaging/npm/relay-mesh.js").read_bytes(), executable=True),
         Entry("package/README.md", (ROOT / "README.md").read_bytes()),
     ]
-    return {
-        f"relay-mesh-npm-{platform}-{release.version}.tgz": packed(release, binary, release.licences()),
-        f"relay-mesh-npm-{release.version}.tgz": packed(release, launcher, release.own_licences()),
-    }
+    return {f"relay-mesh-npm-{release.version}.tgz": packed(release, entries, release.own_licences())}
 
 
 def manifest(release: Release, name: str, further: dict) -> Entry:
@@ -48,11 +46,6 @@ def manifest(release: Release, name: str, further: dict) -> Entry:
         **further,
     }
     return Entry("package/package.json", (json.dumps(fields, indent=2) + "\n").encode())
-
-
-def script(release: Release) -> bytes:
-    text = (ROOT / "packaging/npm/relay-mesh.js").read_text()
-    return text.replace("@relay-mesh/", f"{release.project.npm_scope}/").encode()
 
 
 def packed(release: Release, entries: list[Entry], licences: dict[str, bytes]) -> bytes:

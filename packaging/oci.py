@@ -1,9 +1,13 @@
 """The container image, as an OCI image layout in a tar: `skopeo copy oci-archive:…`, `podman load` and `docker load`
-take it. It holds the static binary and no shell, and runs as a user who is not root and owns nothing but its home."""
+take it. It holds the static binary and no shell, and runs as a user who is not root and owns nothing but its home.
+
+`joined` makes one image for several processors of those for one each."""
 
 import hashlib
 import json
+import tarfile
 from datetime import UTC, datetime
+from pathlib import Path
 
 from archive import Entry, Folder, compress, tar
 from release import Release
@@ -28,17 +32,39 @@ def build(release: Release) -> dict[str, bytes]:
         "layers": [descriptor(LAYER, layer)],
         "annotations": labels(release),
     })
-    index = encoded({
-        "schemaVersion": 2,
-        "mediaType": INDEX,
-        "manifests": [descriptor(MANIFEST, manifest) | {
-            "platform": platform(release),
-            "annotations": {"org.opencontainers.image.ref.name": release.version},
-        }],
-    })
+    image = descriptor(MANIFEST, manifest) | {"platform": platform(release)}
+    packed = layout(release.version, image, {layer, config, manifest}, release.epoch)
+    return {f"relay-mesh-{release.version}-oci-{release.target.triple}.tar": packed}
+
+
+def joined(version: str, out: Path) -> dict[str, bytes]:
+    """One image of those for one processor each that lie in the output folder, if there are several. Its tag names an
+    index, in which a client finds the image for its processor; each blob is in it once."""
+    images, blobs, epoch = [], set(), 0
+    for file in sorted(out.glob(f"relay-mesh-{version}-oci-*.tar")):
+        with tarfile.open(file) as archive:
+            for member in archive:
+                epoch = max(epoch, int(member.mtime))
+                if member.isfile() and member.name.startswith("blobs/"):
+                    blobs.add(archive.extractfile(member).read())
+            images += json.load(archive.extractfile("index.json"))["manifests"]
+    if len(images) < 2:
+        return {}
+    for image in images:
+        # The tag is of all of them together.
+        del image["annotations"]
+    images.sort(key=lambda image: image["platform"]["architecture"])
+    index = encoded({"schemaVersion": 2, "mediaType": INDEX, "manifests": images})
+    return {f"relay-mesh-{version}-oci.tar": layout(version, descriptor(INDEX, index), blobs | {index}, epoch)}
+
+
+def layout(version: str, image: dict, blobs: set[bytes], epoch: int) -> bytes:
+    """An image layout with one image, tagged by the version."""
+    tagged = image | {"annotations": {"org.opencontainers.image.ref.name": version}}
+    index = encoded({"schemaVersion": 2, "mediaType": INDEX, "manifests": [tagged]})
     files = [Entry("oci-layout", encoded({"imageLayoutVersion": "1.0.0"})), Entry("index.json", index)]
-    files += [Entry(f"blobs/sha256/{sha256(blob)}", blob) for blob in (layer, config, manifest)]
-    return {f"relay-mesh-{release.version}-oci-{release.target.triple}.tar": tar(files, release.epoch)}
+    files += [Entry(f"blobs/sha256/{sha256(blob)}", blob) for blob in blobs]
+    return tar(files, epoch)
 
 
 def filesystem(release: Release) -> bytes:

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Packs a binary of relay-mesh as everything that people install it from. `make dist` runs this.
 
+What is the same for all platforms is packed on Linux alone: two machines may compress the same text to different bytes.
+
 The same binary and the same commit give the same bytes. Files that are in the output folder already are replaced one
 by one; SHA256SUMS is written last, over all of them, and signed if RELAY_MESH_SIGNING_KEY is the path of a secret key of
 minisign. A key with a password is asked for at the terminal, or taken from RELAY_MESH_SIGNING_PASSWORD.
@@ -24,9 +26,13 @@ import rpm
 import sbom
 import tarball
 import wheel
+from errors import PackagingError, finish
 from linked import linked
-from release import ROOT, PackagingError, Release, ask, finish, read_release
+from release import ROOT, Release, ask, read_release
 from sums import check_key, write, write_sums
+from targets import Target
+
+OF_MACOS = ("tarball", "npm", "wheel", "sbom")
 
 
 def installer(release: Release) -> dict[str, bytes]:
@@ -43,6 +49,7 @@ def kinds(out: Path) -> dict[str, Callable[[Release], dict[str, bytes]]]:
         "deb": deb.build,
         "rpm": rpm.build,
         "npm": npm.build,
+        "npm-launcher": npm.launcher,
         "wheel": wheel.build,
         "oci": oci.build,
         "bundles": bundles.build,
@@ -52,13 +59,22 @@ def kinds(out: Path) -> dict[str, Callable[[Release], dict[str, bytes]]]:
     }
 
 
+def chosen(target: Target, only: list[str] | None) -> list[str]:
+    """The kinds that are packed for a target: all of them, or those that were asked for."""
+    fitting = [name for name in kinds(Path()) if target.linux() or name in OF_MACOS]
+    for name in only or fitting:
+        if name not in fitting:
+            raise PackagingError(f"{name} is not packed for {target.triple}\n"
+                                 f"hint: these are: {', '.join(fitting)}; what all platforms share is packed on Linux")
+    return [name for name in fitting if not only or name in only]
+
+
 def complete(release: Release) -> Release:
-    """With the list of its crates in the binary, and their licences. That it still runs is tried."""
+    """With the list of its crates in the binary, and their licences. That a program that was changed still runs is
+    tried."""
     crates = linked(release.target.triple)
-    program = release.program
-    # What is no ELF program stands in for the binary in a test, and runs where `--target` is given.
-    if program.startswith(b"\x7fELF"):
-        program = auditable.with_section(program, auditable.described(crates))
+    program = auditable.with_list(release.program, crates)
+    if program != release.program:
         check_version(program, release.version)
     return replace(release, program=program, third_party=licences.build(crates))
 
@@ -75,13 +91,14 @@ def check_version(program: bytes, version: str) -> None:
 
 def pack(binary: Path, target: str | None, only: list[str] | None, out: Path) -> None:
     check_key()
-    release = complete(read_release(binary, target))
+    release = read_release(binary, target)
+    wanted = chosen(release.target, only)
+    release = complete(release)
     out.mkdir(parents=True, exist_ok=True)
-    for name, build in kinds(out).items():
-        if not only or name in only:
-            for file, content in build(release).items():
-                write(out / file, content)
-                print(f"{out / file}: {len(content) / 1e6:.1f} MB")
+    for name in wanted:
+        for file, content in kinds(out)[name](release).items():
+            write(out / file, content)
+            print(f"{out / file}: {len(content) / 1e6:.1f} MB")
     write_sums(out, release.version)
 
 
@@ -90,7 +107,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--binary", type=Path, required=True, help="the released program")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where packages go [default: dist]")
-    parser.add_argument("--target", help="the binary's target [default: what its ELF header says]")
+    parser.add_argument("--target", help="the binary's target [default: what its header says]")
     parser.add_argument("--only", choices=names, action="append", help="one kind of package; may be given again")
     choice = parser.parse_args()
     return finish(lambda: pack(choice.binary, choice.target, choice.only, choice.out))

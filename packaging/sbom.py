@@ -1,4 +1,5 @@
-"""What the binary is made of, as CycloneDX 1.6: each crate with its licence, its digest and what it stands on.
+"""What the binary is made of, as CycloneDX 1.6: each crate with its licence, its digest and what it stands on, and what
+the compiler links in beside them.
 
 The same crates are named inside of the binary itself, for readers of `cargo auditable`'s list: auditable.py.
 """
@@ -11,6 +12,7 @@ from datetime import UTC, datetime
 
 from linked import linked
 from release import ROOT, Release
+from runtime import RuntimePart, runtime
 
 
 def build(release: Release) -> dict[str, bytes]:
@@ -19,6 +21,12 @@ def build(release: Release) -> dict[str, bytes]:
     names = {crate: f"pkg:cargo/{packages[crate]['name']}@{packages[crate]['version']}" for crate in edges}
     checksums = locked_checksums()
     parts = [component(packages[crate], names[crate], checksums) for crate in edges if crate != binary]
+    below_all = runtime(release.target.triple)
+    stands_on = {names[crate]: {names[one] for one in below} for crate, below in edges.items()}
+    stands_on[names[binary]].add(below_all[0].package_url())
+    for place, one in enumerate(below_all):
+        parts.append(runtime_component(one))
+        stands_on[one.package_url()] = {further.package_url() for further in below_all[place + 1:]}
     digest = hashlib.sha256(release.program).hexdigest()
     program = {
         "type": "application",
@@ -36,10 +44,7 @@ def build(release: Release) -> dict[str, bytes]:
         "version": 1,
         "metadata": {"timestamp": datetime.fromtimestamp(release.epoch, UTC).isoformat(), "component": program},
         "components": sorted(parts, key=lambda part: part["bom-ref"]),
-        "dependencies": sorted(
-            ({"ref": names[crate], "dependsOn": sorted({names[one] for one in below})} for crate, below in edges.items()),
-            key=lambda one: one["ref"],
-        ),
+        "dependencies": [{"ref": name, "dependsOn": sorted(stands_on[name])} for name in sorted(stands_on)],
     }
     return {f"{release.archive_stem()}.cdx.json": (json.dumps(bill, indent=1) + "\n").encode()}
 
@@ -47,6 +52,16 @@ def build(release: Release) -> dict[str, bytes]:
 def locked_checksums() -> dict[tuple[str, str], str]:
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text())
     return {(one["name"], one["version"]): one["checksum"] for one in lock["package"] if "checksum" in one}
+
+
+def runtime_component(one: RuntimePart) -> dict:
+    name = one.package_url()
+    part = {"type": "library", "bom-ref": name, "name": one.name, "purl": name}
+    if one.version:
+        part["version"] = one.version
+    part["licenses"] = [{"expression": one.licence}]
+    part["externalReferences"] = [{"type": "vcs", "url": one.source}]
+    return part
 
 
 def component(package: dict, name: str, checksums: dict[tuple[str, str], str]) -> dict:

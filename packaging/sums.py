@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from release import PackagingError
+from errors import PackagingError
 
 SUMS = "SHA256SUMS"
 SIGNATURE = f"{SUMS}.minisig"

@@ -7,12 +7,13 @@ import time
 import zipfile
 
 from archive import Entry, in_order
+from binary import MACH_O, oldest_macos
 from release import ROOT, Release
 
 
 def build(release: Release) -> dict[str, bytes]:
     stem = f"relay_mesh-{release.version}"
-    tag = f"py3-none-{release.target.wheel}"
+    tag = f"py3-none-{platforms(release)}"
     info = f"{stem}.dist-info"
     entries = [
         Entry(f"{stem}.data/scripts/relay-mesh", release.program, executable=True),
@@ -23,6 +24,18 @@ def build(release: Release) -> dict[str, bytes]:
     entries = in_order(entries)
     entries.append(Entry(f"{info}/RECORD", record(entries, f"{info}/RECORD").encode()))
     return {f"{stem}-{tag}.whl": zipped(entries, release.epoch)}
+
+
+def platforms(release: Release) -> str:
+    """On macOS with the oldest version that the binary runs on. From 11 on pip knows whole versions only: what needs
+    11.3 is for 12."""
+    if release.target.macos is None:
+        return release.target.wheel
+    stands_in = not release.program.startswith(MACH_O)
+    major, minor = release.target.macos if stands_in else oldest_macos(release.program, str(release.binary))
+    if major >= 11 and minor > 0:
+        major, minor = major + 1, 0
+    return release.target.wheel.format(major, minor)
 
 
 def metadata(release: Release) -> str:
@@ -44,7 +57,7 @@ def metadata(release: Release) -> str:
 
 
 def wheel(release: Release) -> str:
-    tags = "".join(f"Tag: py3-none-{platform}\n" for platform in release.target.wheel.split("."))
+    tags = "".join(f"Tag: py3-none-{platform}\n" for platform in platforms(release).split("."))
     return f"Wheel-Version: 1.0\nGenerator: relay-mesh packaging\nRoot-Is-Purelib: false\n{tags}"
 
 

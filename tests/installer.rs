@@ -55,6 +55,29 @@ fn a_signature_is_verified_if_a_key_is_known() {
 }
 
 #[test]
+fn the_archive_is_the_one_for_the_processor_of_the_mac() {
+    isolated(|| {
+        let stage = stage();
+        // What the machine says of itself, and of its processor below Rosetta; and the archive that fits.
+        for (number, (machine, arm, target)) in [
+            ("arm64", "echo 1", "aarch64-apple-darwin"),
+            ("x86_64", "echo 1", "aarch64-apple-darwin"),
+            ("x86_64", "echo 0", "x86_64-apple-darwin"),
+            // A Mac that has never heard of ARM.
+            ("x86_64", "exit 1", "x86_64-apple-darwin"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let place = InstallFolder(stage.folder.join(format!("mac-{number}")));
+            let outcome = place.install(&format!("{ON_A_MAC}; mac {machine} '{arm}' {target}"));
+            assert_eq!(outcome.code, Some(0), "{machine}, {arm}: {outcome:?}");
+            place.holds_alone("2.0.0");
+        }
+    });
+}
+
+#[test]
 fn what_is_broken_is_refused_and_the_older_program_still_works() {
     isolated(|| {
         let stage = stage();
@@ -129,6 +152,15 @@ sh $INSTALLER
 cp $BIN/relay-mesh old
 echo echo relay-mesh 2.0.0 >program; release 2.0.0 program
 "#;
+
+/// What the installer asks a Mac, whose tar unpacks xz without a program for it. There is an archive for it, by xz alone.
+const ON_A_MAC: &str = r#"mac() {
+    TARGET=$3; release 2.0.0 program; rm $RELEASE/*.gz
+    real=$PATH; only; rm tools/uname tools/tar tools/xz; PATH=$real
+    stub uname "case \$1 in -m) echo $1 ;; *) echo Darwin ;; esac"; stub sysctl "$2"
+    stub tar "PATH=$real; exec tar \"\$@\""
+    PATH=$PWD/tools
+}"#;
 
 /// A folder with a release, and a home into which it is installed.
 struct InstallFolder(PathBuf);

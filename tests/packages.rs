@@ -19,6 +19,8 @@ mod inside;
 mod installed;
 #[path = "packages/signing.rs"]
 mod signing;
+#[path = "packages/targets.rs"]
+mod targets;
 
 use installed::{CleanRoot, beside, dist, hello_world, named, named_all, names, read, root, stage, use_it};
 
@@ -43,7 +45,7 @@ fn a_binary_is_packed_the_same_twice() {
         .into_iter()
         .map(|(name, mask, zone)| {
             let out = folder.path().join(name);
-            let kinds = ["tarball", "npm", "wheel", "oci", "homebrew", "installer"];
+            let kinds = ["tarball", "npm", "npm-launcher", "wheel", "oci", "homebrew", "installer"];
             let kinds: Vec<&str> = kinds.into_iter().flat_map(|kind| ["--only", kind]).collect();
             Program::new("sh")
                 .args(["-c", &format!("umask {mask}; exec \"$@\""), "packed"])
@@ -71,7 +73,7 @@ fn what_cannot_be_packed_is_refused() {
     let missing = folder.path().join("missing");
     for (binary, target, epoch, said) in [
         (&missing, "", "0", "there is no "),
-        (&script, "", "0", "is no 64-bit ELF program"),
+        (&script, "", "0", "is no 64-bit ELF or Mach-O program"),
         (&dynamic, "", "0", "needs a dynamic linker"),
         (&older, TARGET, "0", "says 'relay-mesh 0.0.1', and Cargo.toml has version"),
         (&script, "mips-unknown-linux-musl", "0", "mips-unknown-linux-musl is no target that is packed"),

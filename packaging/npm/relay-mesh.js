@@ -4,14 +4,28 @@
 const { spawn } = require("node:child_process");
 const { constants } = require("node:os");
 
+const packages = Object.keys(require("../package.json").optionalDependencies);
+
+function fail(error, hint) {
+  console.error(`error: ${error}`);
+  console.error(`hint: ${hint}`);
+  process.exit(1);
+}
+
+// The program is in the package of this platform, which npm installs beside this one.
 function binary() {
-  const name = `@relay-mesh/${process.platform}-${process.arch}`;
+  const platform = `${process.platform}-${process.arch}`;
+  const name = packages.find((one) => one.endsWith(`/${platform}`));
+  if (name === undefined) {
+    const known = packages.map((one) => one.split("/")[1]).join(", ");
+    const hint = process.platform === "win32" ? "use WSL, which is Linux" : "build it from source";
+    fail(`there is no package of relay-mesh for ${platform}, only for ${known}`, hint);
+  }
   try {
     return require.resolve(`${name}/bin/relay-mesh`);
   } catch {
-    console.error(`error: relay-mesh has no program for this machine: the package ${name} is not installed`);
-    console.error("hint: install without --omit=optional and --no-optional, on the platform that runs it");
-    process.exit(1);
+    fail(`the package ${name}, which has the program for this machine, is not installed`,
+      "install without --omit=optional and --no-optional, on the platform that runs it");
   }
 }
 
