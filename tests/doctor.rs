@@ -88,10 +88,28 @@ fn the_doctor_finds_what_is_broken_and_says_what_to_do() {
         check(&stage, &["doctor"], 0, "not set up for the project");
         stage.relay_ok(&["install", "claude-code", "--project", &project, "--yes"]);
         std::fs::remove_file(stage.project.join(".mcp.json")).expect("it was made by the install");
-        check(&stage, &["doctor", "claude-code"], 1, "fix: ");
+        check(&stage, &["doctor", "claude-code"], 1, "fix: run `relay-mesh install claude-code --project .` again");
+        check(&stage, &["doctor", "claude-code", "--user"], 0, "not set up for the user");
         stage.relay_ok(&["install", "claude-code", "--project", &project, "--yes"]);
         check(&stage, &["doctor", "claude-code"], 0, "names the server");
         check(&stage, &["doctor", "notepad"], 3, "no adapter is named `notepad`");
+    });
+}
+
+#[test]
+fn what_is_to_be_installed_again_keeps_its_tools_and_its_folder() {
+    isolated(|| {
+        let stage = stage();
+        let project = stage.project_path();
+        let tools = "core,reservations";
+        stage.relay_ok(&["install", "claude-code", "--project", &project, "--tools", tools, "--yes"]);
+        std::fs::remove_dir_all(stage.project.join(".claude")).expect("it was made by the install");
+        let line = format!("relay-mesh install claude-code --project {project} --tools {tools}");
+        let fix = format!("fix: run `{line}` again");
+        check(&stage, &["doctor", "claude-code", "--project", &project], 1, &fix);
+        let words: Vec<&str> = line.split(' ').skip(1).chain(["--yes"]).collect();
+        stage.relay_ok(&words);
+        check(&stage, &["doctor", "claude-code", "--project", &project], 0, "names the server");
     });
 }
 

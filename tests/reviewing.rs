@@ -507,7 +507,8 @@ fn sarif_has_the_shape_that_code_scanning_reads() {
 #[test]
 fn b6_one_implements_and_another_reviews() {
     let stage = stage();
-    step(&stage, Some(1), "echo 'def f(): return 1 / 0' > f.py; said=implemented");
+    let nests = "PATH=$PATH:/usr/local/bin; git init --quiet empty; echo x > empty/file";
+    step(&stage, Some(1), &format!("echo 'def f(): return 1 / 0' > f.py; {nests}; said=implemented"));
     step(&stage, Some(2), &answers(&json!([finding("division-by-zero", "high", "f divides by zero", "f.py", 1)])));
     let words = ["pipeline", "review", "--prompt", "write f", "--cwd", ".", "--review", "claude"];
     let outcome = stage.run(&[&words[..], &["--json"]].concat());
@@ -516,6 +517,8 @@ fn b6_one_implements_and_another_reviews() {
     let issue = &result["issues"][0];
     assert_eq!((&issue["severity"], &issue["files"]), (&json!("high"), &json!(["f.py"])));
     assert!(result["git_diff"].as_str().is_some_and(|diff| diff.contains("+def f(): return 1 / 0")), "{result}");
+    let notes = result["notes"].to_string();
+    assert!(notes.contains("git could not add `empty`") && notes.contains("the repository `empty`"), "{result}");
     let steps: Vec<String> = result["steps"]
         .as_array()
         .expect("steps")

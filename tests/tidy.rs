@@ -1,6 +1,6 @@
 //! Checks that a reviewer would otherwise do by hand: dependencies between crates, who may name which dependency, the
-//! length of files, a first paragraph in each, no printing outside the printer, frozen interfaces, and documents short
-//! enough to be read.
+//! length of files, a first paragraph in each, no printing outside the printer, no Unix outside its modules, frozen
+//! interfaces, and documents short enough to be read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -181,6 +181,31 @@ fn only_the_printer_prints() {
         for (number, line) in code(&read(&path)).lines().enumerate() {
             let prints = PRINTERS.iter().any(|printer| line.contains(printer)) && !line.trim_start().starts_with("//");
             assert!(!prints, "{}:{} prints; only render.rs may", path.display(), number + 1);
+        }
+    }
+}
+
+/// Another system needs these modules written again, and nothing else that names one of Unix's interfaces. All of
+/// `processes` is such a module.
+#[test]
+fn only_one_module_per_crate_names_what_only_unix_has() {
+    const NAMES: [&str; 6] =
+        ["std::os::", "rustix::", "libc::", "tokio::net::Unix", "tokio::net::unix", "signal::unix"];
+    let host = root().join("host");
+    let may_name = |path: &PathBuf| {
+        let Ok(inside) = path.strip_prefix(&host) else { return true };
+        let parts: Vec<_> = inside.iter().filter_map(|part| part.to_str()).collect();
+        match parts.as_slice() {
+            ["processes", ..] | [_, "src", "unix" | "unix.rs", ..] => true,
+            [_, "src", ..] => false,
+            _ => true,
+        }
+    };
+    for path in product_files().filter(|path| !may_name(path)) {
+        for (number, line) in code(&read(&path)).lines().enumerate() {
+            let one_of_many = line.contains("tokio::net::{") && line.contains("Unix");
+            let names = one_of_many || NAMES.iter().any(|name| line.contains(name));
+            assert!(!names, "{}:{} names what only Unix has; only the crate's `unix` may", path.display(), number + 1);
         }
     }
 }

@@ -16,7 +16,6 @@ mod perform;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use mesh::ports::harness::{Action, Edit, Plan, Scope};
@@ -25,6 +24,7 @@ use crate::adapters::Adapters;
 use crate::grants::{Denied, Grants};
 use crate::roots::{OpenRoot, RootError, hint_of_link};
 use crate::template::Surroundings;
+use crate::unix::{self, OpenOptionsExt};
 use journal::{Change, FileCondition, Journal, JournalStage};
 use perform::Target;
 
@@ -158,8 +158,7 @@ impl HarnessScope<'_> {
         let path = self.journal.with_file_name("lock");
         let io = |source| ApplyError::Journal { path: path.clone(), source };
         if let Some(folder) = path.parent() {
-            use std::os::unix::fs::DirBuilderExt;
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+            unix::make_private_folder(folder).map_err(io)?;
         }
         let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).map_err(io)?;
         file.lock().map_err(io)?;

@@ -6,9 +6,8 @@
 //! could as well replace the program. After a successful check the file's state is noted beside it, and a file in that
 //! same state is not read through again, because that takes too long for a hook.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use wasmtime::component::Component;
 use crate::compiling::{Attempt, Compiler, Waiting};
 use crate::digest::Digest;
 use crate::engine::Machinery;
+use crate::unix::{self, MetadataExt, OpenOptionsExt, PermissionsExt};
 
 /// How long compiled code is kept after it was written.
 const LONGEST_KEPT: Duration = Duration::from_secs(60 * 24 * 60 * 60);
@@ -183,8 +183,7 @@ pub(crate) fn fault(cache: &Path) -> Option<String> {
     if let Err(error) = own_folder(cache) {
         return Some(said(&error));
     }
-    let own = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-    rustix::fs::access(cache, own).err().map(|error| format!("`{}`: {}", cache.display(), std::io::Error::from(error)))
+    unix::check_writable(cache).err().map(|error| format!("`{}`: {error}", cache.display()))
 }
 
 /// Whether a component is in one of the caches, by a quick look: nothing is compiled, and nothing is removed.
@@ -275,7 +274,7 @@ impl CompiledFiles {
         let expected = fs::read_to_string(&self.checksum).ok()?;
         let file = File::open(&self.code).ok()?;
         let metadata = file.metadata().ok()?;
-        let own = metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0;
+        let own = metadata.uid() == unix::user() && metadata.mode() & 0o022 == 0;
         if !metadata.is_file() || !own {
             return None;
         }
@@ -385,7 +384,7 @@ fn own_folder(folder: &Path) -> Result<(), CacheError> {
     let metadata = match fs::symlink_metadata(folder) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
+            unix::make_private_folder(folder).map_err(io)?;
             fs::symlink_metadata(folder).map_err(io)?
         }
         Err(error) => return Err(io(error)),
@@ -394,7 +393,7 @@ fn own_folder(folder: &Path) -> Result<(), CacheError> {
     if !metadata.is_dir() {
         return refuse("is not a folder");
     }
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
+    if metadata.uid() != unix::user() {
         return refuse("belongs to another user");
     }
     if metadata.mode() & 0o077 != 0 {

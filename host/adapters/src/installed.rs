@@ -12,9 +12,8 @@ mod change;
 mod record;
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +27,7 @@ use crate::manifest::{Manifest, is_name};
 use crate::package::read_manifest;
 use crate::signature::PublisherKey;
 use crate::sources::{Candidate, Source};
+use crate::unix::{self, MetadataExt};
 
 /// The adapters that the user installed.
 #[derive(Debug)]
@@ -247,13 +247,12 @@ impl InstalledAdapters {
     pub fn copy(&self, name: &str, to: &Path) -> std::io::Result<()> {
         let Ok(Some(held)) = self.held(name) else { return Ok(()) };
         let there = InstalledAdapters::new(to.to_owned());
-        let make = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        make(to)?;
+        unix::make_private_folder(to)?;
         // One that is not in use as a file here may be in a plugin folder, with consents of the user.
         if let (Some(installed), Some(Ok(_))) = (&held.record.installed, &held.candidate) {
             let (from, component) =
                 (self.component_of(name, &installed.digest), there.component_of(name, &installed.digest));
-            make(&there.version_folder(name, &installed.digest))?;
+            unix::make_private_folder(&there.version_folder(name, &installed.digest))?;
             fs::copy(from.with_file_name("adapter.toml"), component.with_file_name("adapter.toml"))?;
             fs::copy(from, component)?;
         }
@@ -297,7 +296,7 @@ impl Consents for InstalledAdapters {
 /// Checks that only this user can have written to the file or folder.
 fn own(path: &Path, metadata: &fs::Metadata) -> Result<(), InstalledError> {
     let refuse = |why| Err(InstalledError::Unsafe { path: path.to_owned(), why });
-    if metadata.uid() != rustix::process::geteuid().as_raw() {
+    if metadata.uid() != unix::user() {
         refuse("belongs to another user")
     } else if metadata.mode() & 0o022 != 0 && !metadata.is_symlink() {
         refuse("can be written to by others")

@@ -48,6 +48,7 @@ mod sources;
 mod states;
 pub mod template;
 mod ticker;
+mod unix;
 
 pub use adapter::{Adapter, Usage};
 pub use adapters::{Adapters, Settings};
@@ -59,7 +60,6 @@ pub use digest::{Digest, InvalidDigest};
 pub use examine::{Audit, Examination, Grantee, Objection};
 pub use faults::{Counters, Fault};
 pub use grants::{Consent, Consents, Denied, Grant, Grants, NoConsents};
-pub use host_functions::connect_unix;
 pub use host_functions::notices::OwnNotices;
 pub use installed::{InstalledAdapters, InstalledError};
 pub use manifest::USERS_COMMAND;
@@ -72,6 +72,7 @@ pub use signature::{NoKey, PublisherKey, Signed, SigningKey, SigningKeyError};
 pub use sources::Source;
 pub use states::{AdapterState, Condition, Unused};
 pub use template::{OwnInstallation, Surroundings};
+pub use unix::socket::connect as connect_unix;
 
 /// The names of the adapters that are part of the program.
 pub fn built_in_names() -> impl Iterator<Item = &'static str> {

@@ -1,12 +1,12 @@
 //! Folders that no adapter may have, whatever its manifest requests and the user grants: our own files, the system's, a
 //! whole home, somebody else's, and another harness's settings unless the root is named after that harness.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::foreign_settings::{ForeignSettings, SettingsFolder};
 use crate::template::{FillError, Surroundings, fill_path};
+use crate::unix::MetadataExt;
 
 /// Trees of the system's, which hold the secrets of every process or are no files at all.
 const SYSTEM: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/boot", "/var/run"];

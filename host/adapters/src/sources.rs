@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -15,6 +14,7 @@ use crate::grants::Consents;
 use crate::installed::{InstalledAdapters, InstalledEntry, Record};
 use crate::manifest::Manifest;
 use crate::package::Package;
+use crate::unix::MetadataExt;
 
 /// Where an adapter comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

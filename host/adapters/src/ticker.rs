@@ -8,8 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use wasmtime::EngineWeak;
+
+use crate::unix::thread_time;
 
 /// The interval at which a running guest is interrupted and checked. Together with [`AT_ONCE`], which it may run before
 /// the first check, nothing else on its thread waits longer than 5 ms for it.
@@ -210,9 +211,4 @@ impl<F: Future> Future for Metered<'_, '_, F> {
         self.meter.spent.fetch_add(thread_time().saturating_sub(began), Ordering::Relaxed);
         polled
     }
-}
-
-fn thread_time() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }

@@ -25,6 +25,7 @@ mod report;
 mod runs;
 mod scratch;
 mod setups;
+mod unix;
 
 use std::io;
 use std::path::{Path, PathBuf};

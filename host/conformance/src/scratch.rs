@@ -17,6 +17,8 @@ use mesh::ports::harness::HarnessError;
 use mesh::ports::machine::{Instant, Machine, Process};
 use store::memory::MemoryStore;
 
+use crate::unix;
+
 /// The time of a scratch clock that stands still.
 const NOON: Instant = Instant(1_700_000_000_000);
 /// The longest wait for a peer: fake peers answer at once or never.
@@ -143,7 +145,7 @@ impl Stage<'_> {
     pub(crate) fn place_program(&self, program: &str) -> std::io::Result<()> {
         let place = self.programs.join(program.rsplit('/').next().unwrap_or(program));
         std::fs::write(&place, "#!/bin/sh\n")?;
-        std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        unix::make_executable(&place)
     }
 
     pub(crate) fn surroundings(&self) -> &Surroundings {

@@ -21,7 +21,8 @@ use crate::reservations;
 use crate::reservations::Reservation;
 use crate::reservations::repository::Repository;
 use crate::reservations::reserve;
-use crate::sessions::{listeners, retention as sessions};
+use crate::sessions::{listeners, record, retention as sessions};
+use crate::storage::old::Ages;
 use crate::storage::{keys, old, records};
 use crate::tool_threads;
 use crate::{RepositoryReservations, ReservationFilter};
@@ -212,6 +213,9 @@ async fn clean_up_commands(core: &Core, dry_run: DryRun) -> Result<Vec<Command>,
     let now = core.machine.now();
     let mut cleanup = Vec::new();
     for command in order::commands(core, None).await?.into_iter().filter(|command| is_over(core, command, now)) {
+        if another_machine_is_first(core, &command, now).await? {
+            continue;
+        }
         let key = keys::command(command.id);
         let gone = match dry_run {
             DryRun::Yes => true,
@@ -231,14 +235,28 @@ async fn clean_up_commands(core: &Core, dry_run: DryRun) -> Result<Vec<Command>,
     Ok(cleanup)
 }
 
+/// Never before it expires: on servers the request is a part of its own, and could be taken again once it is alone.
 fn is_over(core: &Core, command: &Command, now: Instant) -> bool {
-    match &command.stage {
+    let is_old = match &command.stage {
         CommandStage::Pending { .. } => {
             command.standing(now) == CommandStatus::Expired && now.since(command.expires) >= RESULT_KEPT
         }
         CommandStage::Running { at, .. } => now.since(*at) >= core.limits.keep,
         CommandStage::Done { at, .. } => now.since(*at) >= RESULT_KEPT,
-    }
+    };
+    is_old && now >= command.expires
+}
+
+/// Whether another machine deletes its part of a command first: the recipient's, if it has one, because that part
+/// counts only as long as the request is there. A machine that has not done so for very long is not waited for.
+async fn another_machine_is_first(core: &Core, command: &Command, now: Instant) -> Result<bool, StoreError> {
+    let (owner, since) = match &command.stage {
+        CommandStage::Pending { waits: None } => (&command.from, command.expires),
+        CommandStage::Pending { waits: Some(_) } => (&command.to, command.expires),
+        CommandStage::Running { at, .. } | CommandStage::Done { at, .. } => (&command.to, *at),
+    };
+    let is_awaited = now.since(since) < core.limits.keep.saturating_mul(2);
+    Ok(is_awaited && record::lives_elsewhere(core, owner).await?)
 }
 
 /// Deletes the segments of the event log that hold only old events.
@@ -247,8 +265,7 @@ async fn retire_event_log(core: &Core, how: (DryRun, &dyn DataFiles), tally: &mu
     if how.0 == DryRun::No {
         core.shared.index(&log).await?;
     }
-    let keep_from = retention::keep_from(core, core.limits.keep);
-    let is_old = |entry: &[u8]| retention::is_before(entry, keep_from);
-    let old = old::old_part(core.shared.as_ref(), &log, keep_from, None, is_old).await?;
+    let ages = Ages::of(core.machine.now(), core.limits.keep);
+    let old = old::old_part(core.shared.as_ref(), &log, ages, None).await?;
     old::retire(core.shared.as_ref(), (RecordKind::Events, &log), old, how, tally).await
 }

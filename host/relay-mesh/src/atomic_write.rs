@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
@@ -11,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use store::Durability;
 
 use crate::process_info;
+use crate::unix::{OpenOptionsExt, PermissionsExt};
 
 /// Marks the temporary file. The process id follows it, the namespace in which that counts, and a counter.
 const NEW: &str = ".relay-mesh-new.";

@@ -1,6 +1,5 @@
 //! Composition: the one place that puts store, machine, adapters and mesh together.
 
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +23,7 @@ use crate::owner;
 use crate::server::ServerError;
 use crate::server::nats::{self, NatsRecord};
 use crate::setup::request::Installation;
+use crate::unix::MetadataExt as _;
 
 /// How long a hook waits for the servers: its harness waits for the hook at every tool call.
 const HOOKS_PATIENCE: Duration = Duration::from_secs(1);

@@ -5,14 +5,15 @@
 //! Where only one of the two ways is used, this costs a look for one file. Where both are, the first hook leaves a claim:
 //! a link named after the call, which is made at once or not at all and says who made it.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mesh::ports::harness::HookCall;
 use sha2::{Digest as _, Sha256};
+
+use crate::unix::{self, symlink};
 
 /// Below the data folder.
 const FOLDER: &str = "hook-pairs";
@@ -96,7 +97,7 @@ fn leave_mark(folder: &Path, mark: &Path) -> io::Result<()> {
     if mark.symlink_metadata().is_ok() {
         return Ok(());
     }
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    unix::make_private_folder(folder)?;
     match symlink("here", mark) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         Ok(()) | Err(_) => Ok(()),

@@ -1,8 +1,7 @@
 //! The machine that this process runs on: clock, processes, random bytes, name.
 
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +12,7 @@ use store_nats::Timekeeper;
 
 use crate::clock::Clock;
 use crate::process_info::{self, process};
+use crate::unix::{self, MetadataExt};
 use crate::{file_mark, git_checkout};
 
 /// The file in the data folder with this machine's name.
@@ -165,7 +165,7 @@ fn keep_copy(copy: &Path, name: &str) {
         return;
     }
     let folder = copy.parent().unwrap_or(copy);
-    let kept = DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| {
+    let kept = unix::make_private_folder(folder).and_then(|()| {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
         let draft = copy.with_extension(format!("{:016x}", u64::from_ne_bytes(bytes)));
@@ -177,7 +177,7 @@ fn keep_copy(copy: &Path, name: &str) {
 }
 
 fn write_name(path: &Path, name: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = unix::create_private_file(path)?;
     writeln!(file, "{name}")?;
     file.sync_all()
 }
@@ -207,8 +207,7 @@ fn make_machine_name(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let system = rustix::system::uname();
-    let system = system.nodename().to_string_lossy();
+    let system = unix::node_name();
     let first_label = system.split('.').next().unwrap_or_default();
     let own = path.with_extension(&digits);
     write_name(&own, &format!("{first_label}-{digits}"))?;

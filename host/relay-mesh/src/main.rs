@@ -47,6 +47,7 @@ mod setup;
 mod shapes;
 mod signals;
 mod tool_threads;
+mod unix;
 mod wake;
 mod watching;
 mod whole_numbers;

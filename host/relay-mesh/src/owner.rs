@@ -1,8 +1,9 @@
 //! Whose a folder is: a file that one user writes into the data folder of another is one that this other cannot read.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
+
+use crate::unix::{self, MetadataExt as _};
 
 /// Root's id.
 const ROOT: u32 = 0;
@@ -20,7 +21,7 @@ pub(crate) fn foreign(folder: &Path, us: u32) -> Option<u32> {
 
 /// This user.
 pub(crate) fn us() -> u32 {
-    rustix::process::geteuid().as_raw()
+    unix::user()
 }
 
 #[cfg(test)]

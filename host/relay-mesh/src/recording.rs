@@ -2,9 +2,8 @@
 //! they were called with. It names the process that records; if that was killed, the next hook removes the file.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use adapters::manifest::Manifest;
@@ -12,6 +11,8 @@ use mesh::ports::harness::HookCall;
 use processes::ProcessId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::unix;
 
 /// The most calls of one event that are kept.
 const MOST_OF_ONE: usize = 50;
@@ -52,7 +53,7 @@ impl Recording {
         let hooks = hooks.canonicalize()?;
         let mark = mark_of(data, harness);
         if let Some(folder) = mark.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            unix::make_private_folder(folder)?;
         }
         let before = files(&hooks);
         let process = processes::this_process();
@@ -109,7 +110,7 @@ fn write(mark: &Mark, call: &HookCall, home: Option<&Path>, manifest: &Manifest)
     for number in 1..=MOST_OF_ONE {
         let further = if number == 1 { String::new() } else { format!("-{number}") };
         let file = mark.hooks.join(format!("{}-{}{further}.json", mark.version, plain(&call.name)));
-        match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
+        match unix::create_private_file(&file) {
             Ok(mut file) => return file.write_all(text.as_bytes()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),

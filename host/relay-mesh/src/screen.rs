@@ -8,6 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::environment::Environment;
 use crate::render::table;
+use crate::unix;
 
 /// The narrowest and the widest terminal that text is fitted to.
 const COLUMNS: std::ops::RangeInclusive<usize> = 20..=400;
@@ -45,7 +46,7 @@ impl Screen {
             let endless = Screen { columns: usize::MAX, is_coloured: true, redraws: false };
             return (when == ColourWhen::Always).then_some(endless);
         }
-        let columns = columns(rustix::termios::tcgetwinsize(&stdout).ok(), environment);
+        let columns = columns(unix::process::columns(&stdout), environment);
         let is_dumb = environment.get("TERM") == Some("dumb");
         let is_coloured = match when {
             ColourWhen::Always => true,
@@ -245,12 +246,12 @@ fn wrapped(text: &str, columns: usize) -> Vec<&str> {
 /// How wide the terminal of standard error is; none in a pipe.
 pub(crate) fn columns_of_errors(environment: &Environment) -> Option<usize> {
     let stderr = io::stderr();
-    stderr.is_terminal().then(|| columns(rustix::termios::tcgetwinsize(&stderr).ok(), environment))
+    stderr.is_terminal().then(|| columns(unix::process::columns(&stderr), environment))
 }
 
-fn columns(measured: Option<rustix::termios::Winsize>, environment: &Environment) -> usize {
+fn columns(measured: Option<u16>, environment: &Environment) -> usize {
     let told = environment.get("COLUMNS").and_then(|columns| columns.parse::<usize>().ok());
-    let measured = measured.map_or(0, |size| usize::from(size.ws_col));
+    let measured = measured.map_or(0, usize::from);
     // A terminal that does not say how wide it is.
     let columns = [told.unwrap_or(0), measured, 80].into_iter().find(|columns| *columns > 0).unwrap_or(80);
     columns.clamp(*COLUMNS.start(), *COLUMNS.end())

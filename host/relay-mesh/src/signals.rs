@@ -2,27 +2,24 @@
 
 use std::io;
 
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+use crate::unix::process::{self, Signal};
 
 /// Registered when created; no later signal is missed.
 pub(crate) struct Stop(Source);
 
 enum Source {
-    Signals {
-        interrupt: tokio::signal::unix::Signal,
-        terminate: tokio::signal::unix::Signal,
-        hang_up: tokio::signal::unix::Signal,
-    },
+    Signals { interrupt: Signal, terminate: Signal, hang_up: Signal },
     Token(CancellationToken),
 }
 
 impl Stop {
     pub(crate) fn listen() -> io::Result<Stop> {
         Ok(Stop(Source::Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
+            interrupt: process::interrupts()?,
+            terminate: process::terminations()?,
+            hang_up: process::hang_ups()?,
         }))
     }
 

@@ -2,10 +2,10 @@
 
 use std::error::Error;
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use crate::Revision;
+use crate::unix::{self, MetadataExt as _};
 
 /// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -181,9 +181,7 @@ impl StoreError {
     /// root has written, counts as damaged: it hides itself and nothing else.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StoreError {
         move |source| match (source.kind(), owner_of(path)) {
-            (io::ErrorKind::PermissionDenied, Some(owner))
-                if owner != rustix::process::geteuid().as_raw() || READS.contains(&doing) =>
-            {
+            (io::ErrorKind::PermissionDenied, Some(owner)) if owner != unix::user() || READS.contains(&doing) => {
                 let why = format!("it belongs to user {owner}, and this user may not read it");
                 StoreError::Damaged { what: path.display().to_string(), why }
             }

@@ -9,7 +9,6 @@ mod children;
 mod commit;
 mod disk;
 mod executor;
-mod flock;
 mod hold;
 mod hub;
 mod index;

@@ -15,6 +15,7 @@ mod key;
 pub mod memory;
 mod ownership;
 mod reasons;
+mod unix;
 
 use std::path::PathBuf;
 

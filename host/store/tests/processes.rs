@@ -8,6 +8,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -18,7 +19,7 @@ use tokio::time::timeout;
 
 use support::{entry, key, number, numbers};
 
-/// The order of a started process, as one variable: `append FOLDER FIRST COUNT`, `hold FOLDER N`.
+/// The order of a started process, as one variable: `append FOLDER FIRST COUNT`, `hold FOLDER N`, `forget FOLDER`.
 const ORDER: &str = "STORE_TEST_ORDER";
 
 /// Small segments, so that rotation is tested too.
@@ -48,6 +49,7 @@ async fn child() {
             append_and_tell(folder, first.parse().expect("a number"), count.parse().expect("a number")).await;
         }
         ["hold", folder, rounds] => hold_and_check(folder, rounds.parse().expect("a number")).await,
+        ["forget", folder] => forget(folder),
         _ => panic!("no such order: {order}"),
     }
 }
@@ -170,6 +172,34 @@ async fn nothing_acknowledged_is_lost_when_one_of_many_is_killed() {
         assert!(own.is_sorted(), "each process's entries are in its order");
         assert!(own.len() as u64 <= acknowledged.len() as u64 + EACH);
     }
+}
+
+/// Removes the file of a key whenever nobody holds it, as a cleanup does, until this process is killed.
+fn forget(folder: &str) -> ! {
+    let path = Path::new(folder).join("routes/.wakes.hold");
+    loop {
+        if let Ok(file) = fs::File::open(&path)
+            && file.try_lock().is_ok()
+            && file.metadata().is_ok_and(|found| found.nlink() > 0)
+        {
+            fs::remove_file(&path).expect("removed");
+        }
+    }
+}
+
+#[test]
+fn a_key_whose_file_is_removed_again_and_again_has_one_holder_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().display().to_string();
+    let mut forgets = start(&format!("forget {path}"));
+    let mut children: Vec<Child> = (0..4).map(|_| start(&format!("hold {path} 300"))).collect();
+    for child in &mut children {
+        drop(child.stdin.take());
+    }
+    let ended: Vec<bool> = children.iter_mut().map(|child| child.wait().expect("ended").success()).collect();
+    forgets.kill().expect("killed");
+    forgets.wait().expect("ended");
+    assert_eq!(ended, [true; 4], "none found another holder");
 }
 
 #[tokio::test]

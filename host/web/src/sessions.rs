@@ -4,9 +4,8 @@
 //! A browser has two secrets. Its cookie is out of reach of scripts, but a browser sends it to every port of this machine;
 //! its key is stored for this origin alone, and scripts send it in a header. Both are needed.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::key::{digest, secret};
+use crate::unix;
 
 /// How long a code can be shown, in milliseconds.
 const CODE_LASTS: u64 = 2 * 60_000;
@@ -102,7 +102,7 @@ impl Codes {
     /// Makes the folders, and removes what is over: nothing stays for ever.
     fn prepare(&self, now: Instant) -> io::Result<()> {
         for folder in [self.codes(), self.sessions()] {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+            unix::make_private_folder(&folder)?;
         }
         for path in files(&self.codes()) {
             if read::<CodeRecord>(&path).is_none_or(|code| code.until < now.0) {
@@ -202,7 +202,7 @@ fn read<Record: for<'a> Deserialize<'a>>(path: &Path) -> Option<Record> {
 }
 
 fn create(path: &Path, record: &impl Serialize) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = unix::create_private_file(path)?;
     let written = serde_json::to_vec(record).map_err(io::Error::from).and_then(|bytes| file.write_all(&bytes));
     if written.is_err() {
         // On a full disk a part of it may be there.

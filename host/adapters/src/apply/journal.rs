@@ -2,7 +2,6 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use mesh::ports::harness::{Edit, Scope};
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::ApplyError;
 use crate::digest::Digest;
 use crate::template::Surroundings;
+use crate::unix::OpenOptionsExt;
 
 /// The changes of one harness in one scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

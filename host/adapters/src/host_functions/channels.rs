@@ -13,13 +13,14 @@ use tokio_tungstenite::tungstenite::{self, error::ProtocolError};
 use wasmtime::component::Resource;
 
 use super::rates::Use;
-use super::{HostResult, about, blocking, failed, unix_socket, within};
+use super::{HostResult, about, blocking, failed, within};
 use crate::bindings::relay::adapter::channels::{Host, HostChannel};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::{Guest, HostSide};
 use crate::manifest::Framing;
 use crate::places::{self, Requested};
 use crate::template::FilledAddress;
+use crate::unix::socket;
 
 /// Limits of channels.
 #[derive(Clone, Copy, Debug)]
@@ -135,7 +136,7 @@ impl OpenChannel {
     async fn open(address: &FilledAddress, framing: Framing, longest: usize) -> HostResult<OpenChannel> {
         let stream: Box<dyn Stream> = match address {
             FilledAddress::Unix(path) => {
-                Box::new(unix_socket::connect(path).await.map_err(|error| refused(&error, address))?)
+                Box::new(socket::connect(path).await.map_err(|error| refused(&error, address))?)
             }
             FilledAddress::Tcp(host, port) => {
                 let host: std::net::IpAddr = host.parse().map_err(failed)?;

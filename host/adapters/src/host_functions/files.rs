@@ -13,6 +13,7 @@ use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
 pub use crate::roots::OpenRoot;
 use crate::roots::{RootError, is_escape};
+use crate::unix;
 
 /// Limits of file access.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +99,7 @@ fn open(root: &OpenRoot, path: &str) -> HostResult<(cap_std::fs::File, u64)> {
     let io = |source| about(&grant_of(&root.name), told_io(source, &place));
     // Non-blocking, so that opening a named pipe does not wait for its other end.
     let mut options = OpenOptions::new();
-    options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    options.read(true).custom_flags(unix::NON_BLOCKING);
     let file = located.dir.open_with(&located.path, &options).map_err(io)?;
     let metadata = file.metadata().map_err(io)?;
     if !metadata.is_file() {

@@ -9,10 +9,7 @@ pub mod notices;
 pub mod programs;
 pub mod rates;
 pub mod state;
-mod unix_socket;
 pub(crate) mod wasi;
-
-pub use unix_socket::connect as connect_unix;
 
 use std::future::Future;
 use std::time::Duration;

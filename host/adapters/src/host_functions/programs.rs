@@ -16,6 +16,7 @@ use crate::bindings::relay::adapter::programs::{Host, Outcome};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
 use crate::template::{Argument, Surroundings};
+use crate::unix;
 
 /// Limits of programs.
 #[derive(Clone, Copy, Debug)]
@@ -95,9 +96,7 @@ impl Host for Guest {
 
 /// Finds a program: an executable file of its name in a folder of `PATH`.
 pub(crate) fn search(program: &str, surroundings: &Surroundings) -> Option<PathBuf> {
-    let executable = |path: &Path| {
-        path.is_absolute() && path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
-    };
+    let executable = |path: &Path| path.is_absolute() && path.is_file() && unix::is_executable(path);
     if program.contains('/') {
         let path = crate::template::fill_path(program, surroundings).ok()?;
         return executable(&path).then_some(path);
@@ -134,10 +133,7 @@ pub(super) async fn run(
     let outputs = async { tokio::try_join!(feed, collect(stdout, largest), collect(stderr, largest)) };
     let ((), stdout, stderr) = outputs.await?;
     let status = child.wait().await.map_err(failed)?;
-    let exit_code = status.code().unwrap_or_else(|| {
-        use std::os::unix::process::ExitStatusExt;
-        128 + status.signal().unwrap_or(0)
-    });
+    let exit_code = status.code().unwrap_or_else(|| 128 + unix::signal_of(status).unwrap_or(0));
     Ok(Outcome { exit_code, stdout, stderr })
 }
 

@@ -5,9 +5,8 @@
 //! adapter, which is never synced: a power cut only fills the buckets again. Built-in adapters are counted in each
 //! process alone, which costs their hooks nothing.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileExt as _, OpenOptionsExt as _};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use mesh::ports::machine::Instant;
 use super::{HostResult, failed};
 use crate::bindings::relay::adapter::types::Error;
 use crate::guest::Guest;
+use crate::unix::{self, FileExt as _, OpenOptionsExt as _};
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,7 +162,7 @@ fn locked(path: &PathBuf) -> io::Result<File> {
     let open = || OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path);
     let file = open().or_else(|error| match path.parent() {
         Some(folder) if error.kind() == io::ErrorKind::NotFound => {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            unix::make_private_folder(folder)?;
             open()
         }
         Some(_) | None => Err(error),

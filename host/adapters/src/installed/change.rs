@@ -1,8 +1,7 @@
 //! Changing the installed adapters: one command at a time, and each change takes effect by one rename.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use mesh::ports::machine::Instant;
@@ -13,6 +12,7 @@ use crate::digest::Digest;
 use crate::grants::Consent;
 use crate::package::Package;
 use crate::signature::PublisherKey;
+use crate::unix::{self, OpenOptionsExt};
 
 /// What to install.
 #[derive(Clone, Copy, Debug)]
@@ -210,7 +210,7 @@ impl InstalledAdapters {
 }
 
 fn make_folder(folder: &Path) -> Result<(), InstalledError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io("make", folder))
+    unix::make_private_folder(folder).map_err(io("make", folder))
 }
 
 fn discard(folder: &Path) -> Result<(), InstalledError> {

@@ -3,13 +3,14 @@
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use super::{FakePeer, Fault, FaultPlan, Transcript};
 use crate::fixtures::{FrameAnswer, as_written};
 use crate::scratch::Stage;
+use crate::unix::UnixListener;
 use adapters::manifest::{Endpoint, Framing};
 use adapters::template::FilledAddress;
 

@@ -1,12 +1,12 @@
 //! A scripted program: a shell script in place of the manifest's own. It logs its calls.
 
 use std::fmt::Write as _;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{FakePeer, Fault, FaultPlan, Received};
 use crate::fixtures::ProgramAnswer;
 use crate::scratch::Stage;
+use crate::unix;
 use adapters::manifest::CommandLine;
 
 /// Separates the records of two calls.
@@ -27,7 +27,7 @@ pub(super) fn place(
             std::fs::create_dir_all(folder).map_err(told)?;
         }
         std::fs::write(&program, script(&log, answers, faults)).map_err(told)?;
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).map_err(told)?;
+        unix::make_executable(&program).map_err(told)?;
     }
     Ok(FakePeer { port: None, heard: Received::File(log), task: None })
 }
@@ -105,7 +105,7 @@ mod tests {
         let answers = [answer("queue --thread", 0, "it's queued"), answer("", 3, "")];
         for (faults, expected) in [(FaultPlan::None, Some(0)), (FaultPlan::From(2, Fault::Refuses), Some(1))] {
             std::fs::write(&path, script(&log, &answers, faults)).expect("written");
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("set");
+            unix::make_executable(&path).expect("set");
             if faults == FaultPlan::None {
                 assert_eq!(run(&path, &["--version"]).0, Some(3));
             }

@@ -89,13 +89,14 @@ impl Sessions {
         }
     }
 
-    /// The longest quiet session, if there is no room for one more.
+    /// The longest quiet session, if there is no room for one more. One whose client holds a stream open is in use, and
+    /// ends only if all others are too.
     fn one_too_many(&self) -> Option<SessionId> {
         let open = self.open();
         if open.len() < self.most {
             return None;
         }
-        open.iter().min_by_key(|(_, open)| open.heard).map(|(id, _)| SessionId::clone(id))
+        open.iter().min_by_key(|(_, open)| (open.streams > 0, open.heard)).map(|(id, _)| SessionId::clone(id))
     }
 
     /// Counts a stream of a session for as long as the returned value lives.

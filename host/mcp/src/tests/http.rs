@@ -141,6 +141,27 @@ async fn one_session_too_many_ends_the_quietest() {
 }
 
 #[tokio::test]
+async fn a_session_whose_client_holds_a_stream_open_ends_only_if_all_do() {
+    let world = World::new();
+    let settings = HttpSettings { token: Some(TOKEN.to_owned()), most_sessions: 2, ..HttpSettings::default() };
+    let web = Web::with(&world, settings).await;
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let first = web.session("2025-11-25").await;
+    let mut sender = web.connect().await;
+    let stream = sender.send_request(web.request("GET", "/mcp", &first.headers(), String::new()));
+    let _held = stream.await.expect("a stream of events begins");
+    let second = web.session("2025-11-25").await;
+    let third = web.session("2025-11-25").await;
+    assert_eq!(second.post(ping.clone()).await.status, 404, "the first was quiet for longer, and has a stream");
+    let mut sender = web.connect().await;
+    let stream = sender.send_request(web.request("GET", "/mcp", &third.headers(), String::new()));
+    let _held = stream.await.expect("a stream of events begins");
+    let fourth = web.session("2025-11-25").await;
+    let alive = [first.post(ping.clone()).await.status, third.post(ping.clone()).await.status];
+    assert_eq!((alive, fourth.post(ping).await.status), ([404, 200], 200));
+}
+
+#[tokio::test]
 async fn a_port_in_use_is_named() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let listen = taken.local_addr().expect("bound");

@@ -106,7 +106,11 @@ async fn tell_of_all(core: &Core, connections: &Connections, served: &Served) ->
         }
         Served::Connection(connection) => {
             for agent in connections.agents_by(connection) {
-                if let Some(session) = agents::list::load_agent(core, &agent).await?.and_then(|agent| agent.session) {
+                let found = match agents::list::load_agent(core, &agent).await {
+                    Err(StoreError::Damaged { .. }) => None,
+                    found => found?,
+                };
+                if let Some(session) = found.and_then(|agent| agent.session) {
                     tell_of_session(core, &session).await;
                 }
             }

@@ -136,6 +136,12 @@ impl Mesh {
             tokio::pin!(joined);
             joined.as_mut().enable();
             let clients = self::clients(&self.core, &self.connections, served).await?;
+            if let Served::Connection(connection) = served
+                && self.connections.agents_by(connection).len() > clients.len()
+            {
+                // A record may be damaged. Nothing watches it, so nothing tells that it was mended.
+                passes.look_again_in(MENDED_BY);
+            }
             // Watch before reading, so that no change in between is lost. Keep the watch while the keys stay the same:
             // on servers each new watch is a round trip.
             let watched = self::watched(&self.core, served, &clients);
@@ -252,14 +258,23 @@ pub(crate) async fn clients(
         Served::Connection(connection) => {
             let mut records = Vec::new();
             for agent in connections.agents_by(connection) {
-                if let Some(session) = agents::list::load_agent(core, &agent).await?.and_then(|agent| agent.session) {
-                    records.extend(record::session_record(core, &session).await?);
+                match session_of(core, &agent).await {
+                    // A damaged record must hide only its own agent.
+                    Err(error @ StoreError::Damaged { .. }) => tracing::warn!(%agent, %error, "an agent is skipped"),
+                    found => records.extend(found?),
                 }
             }
             records
         }
     };
     Ok(records.into_iter().filter_map(|record| record.agent.clone().map(|agent| (agent, record))).collect())
+}
+
+async fn session_of(core: &Core, agent: &AgentName) -> Result<Option<SessionRecord>, StoreError> {
+    match agents::list::load_agent(core, agent).await?.and_then(|agent| agent.session) {
+        Some(session) => record::session_record(core, &session).await,
+        None => Ok(None),
+    }
 }
 
 /// Whether an agent has mail that a route could carry.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize;
 use store::{Durability, Key, Position, Seek, Store, StoreError};
 
 use crate::agents;
@@ -19,7 +18,7 @@ use crate::names::{AgentName, MessageId};
 use crate::ports::data_files::DataFiles;
 use crate::ports::machine::Instant;
 use crate::sessions::record;
-use crate::storage::old::{self, OldPart};
+use crate::storage::old::{self, Age, Ages, OldPart};
 use crate::storage::{index_rule, keys, records};
 
 /// How much of an inbox is read at a time, in bytes.
@@ -68,9 +67,8 @@ async fn retire_of(
     }
     let log = keys::inbox(name);
     let needed = needed_from(core, inboxes, name).await?;
-    let keep_from = keep_from(core, core.limits.keep);
-    let is_old = |entry: &[u8]| is_before(entry, keep_from);
-    let inbox = old::old_part(core.shared.as_ref(), &log, keep_from, Some(needed), is_old).await?;
+    let ages = Ages::of(core.machine.now(), core.limits.keep);
+    let inbox = old::old_part(core.shared.as_ref(), &log, ages, Some(needed)).await?;
     // A dry run takes the inbox for shortened by that.
     let left_from = files.segments_before(&log, inbox.before).map_or(inbox.before, |found| found.kept_from);
     let gone = old::retire(core.shared.as_ref(), (RecordKind::Mail, &log), inbox, (dry_run, files), tally).await?;
@@ -85,10 +83,9 @@ async fn retire_of(
     let log = keys::receipts(name);
     old::retire(core.shared.as_ref(), (RecordKind::Receipts, &log), receipts, (dry_run, files), tally).await?;
     // As long as a message may wait, its sender can ask what became of it.
-    let keep_from = self::keep_from(core, core.limits.keep.max(core.limits.expire_after));
+    let ages = Ages::of(core.machine.now(), core.limits.keep.max(core.limits.expire_after));
     let log = keys::sent(name);
-    let is_old = |entry: &[u8]| is_before(entry, keep_from);
-    let sent = old::old_part(core.shared.as_ref(), &log, keep_from, None, is_old).await?;
+    let sent = old::old_part(core.shared.as_ref(), &log, ages, None).await?;
     old::retire(core.shared.as_ref(), (RecordKind::Sent, &log), sent, (dry_run, files), tally).await?;
     if dry_run == DryRun::No {
         agents::retention::forget_the_rest(core, name).await?;
@@ -97,22 +94,6 @@ async fn retire_of(
         }
     }
     Ok(())
-}
-
-/// The time from which on everything is kept.
-pub(crate) fn keep_from(core: &Core, keep: u64) -> Instant {
-    Instant(core.machine.now().0.saturating_sub(keep).saturating_add(1))
-}
-
-/// The one field of an entry that says how old it is.
-#[derive(Deserialize)]
-struct Dated {
-    at: Instant,
-}
-
-/// Whether an entry is from before a time. One that cannot be read says nothing, and goes with its neighbours.
-pub(crate) fn is_before(entry: &[u8], time: Instant) -> bool {
-    serde_json::from_slice::<Dated>(entry).map_or(true, |entry| entry.at < time)
 }
 
 /// Marks messages expired that were unread for a very long time.
@@ -143,13 +124,14 @@ async fn expire(core: &Core, inboxes: &Inboxes, name: &AgentName) -> Result<(), 
 /// whatever their senders' clocks said.
 async fn first_fresh(core: &Core, name: &AgentName, last: Position) -> Result<Option<Position>, StoreError> {
     let log = keys::inbox(name);
-    let keep_from = keep_from(core, core.limits.expire_after);
-    let mut at = index_rule::first_since(core.shared.as_ref(), &log, Some(keep_from)).await?;
+    let ages = Ages::of(core.machine.now(), core.limits.expire_after);
+    let mut at = index_rule::first_since(core.shared.as_ref(), &log, Some(ages.keep_from)).await?;
     while at <= last {
         let batch = core.shared.read(&log, at, STRETCH).await?;
         let young = batch.entries.iter().find(|entry| {
             let header = serde_json::from_slice::<Header>(&entry.bytes);
-            header.is_ok_and(|header| header.at >= keep_from)
+            // One that is ahead of the clock says nothing of those behind it.
+            header.is_ok_and(|header| ages.of_time(header.at) == Age::Kept)
         });
         if let Some(young) = young {
             return Ok(Some(young.at));
@@ -192,28 +174,34 @@ async fn may_have_old_receipts(store: &dyn Store, name: &AgentName) -> Result<bo
 async fn old_receipts(core: &Core, name: &AgentName, left_from: Position) -> Result<OldPart, StoreError> {
     let store = core.shared.as_ref();
     let (inbox, receipts) = (keys::inbox(name), keys::receipts(name));
-    let heard_from = keep_from(core, UNTIL_HEARD);
+    let ages = Ages::of(core.machine.now(), UNTIL_HEARD);
     // Before the inbox is read: a message that comes meanwhile has its receipts after this.
     let end = store.end(&receipts).await?;
-    if let Some(found) = sought_receipts(store, &inbox, &receipts, left_from).await? {
-        let unheard = store.seek(&receipts, Seek::Time(heard_from.0)).await?.unwrap_or(end);
+    let ahead = index_rule::lowest_id(Instant(ages.now.0 + 1));
+    let found = sought_receipts(store, &inbox, &receipts, left_from).await?;
+    if let Some(found) = found.filter(|_| !store.is_indexed()) {
+        let unheard = store.seek(&receipts, Seek::Time(ages.keep_from.0)).await?.unwrap_or(end);
         let before = found.min(unheard).min(end);
-        if store.is_indexed() {
-            return Ok(OldPart::before(before));
-        }
         // Servers do not know the bytes before it.
-        return old::read_until_kept(store, &receipts, Position::START, Some(before), |_| true).await;
+        return old::read_until_kept(store, &receipts, Position::START, Some(before), |_| Age::Old).await;
+    }
+    if let Some(found) = found
+        && !old::ends_ahead(store, &receipts, found, Seek::Term(&ahead)).await?
+    {
+        let unheard = old::old_part(store, &receipts, ages, None).await?.before;
+        return Ok(OldPart::before(found.min(unheard).min(end)));
     }
     let mut left: BTreeSet<MessageId> = BTreeSet::new();
     records::scan(store, &inbox, left_from, |entry| {
         left.extend(serde_json::from_slice::<Header>(&entry.bytes).map(|header| header.id));
     })
     .await?;
-    let is_old = |entry: &[u8]| {
-        let receipt = serde_json::from_slice::<Receipt>(entry);
-        !receipt.is_ok_and(|receipt| left.contains(&receipt.message) || receipt.at >= heard_from)
+    let age_of = |entry: &[u8]| match serde_json::from_slice::<Receipt>(entry) {
+        Ok(receipt) if left.contains(&receipt.message) => Age::Kept,
+        Ok(receipt) => ages.of_time(receipt.at),
+        Err(_) => Age::Old,
     };
-    old::read_until_kept(store, &receipts, Position::START, Some(end), is_old).await
+    old::read_until_kept(store, &receipts, Position::START, Some(end), age_of).await
 }
 
 /// The same by the store's index; none if it has none, or if no message is left.

@@ -89,12 +89,16 @@ pub(crate) async fn first_id_since(
     inbox: &Key,
     since: Option<Instant>,
 ) -> Result<Position, StoreError> {
-    let Some(Instant(at)) = since else { return Ok(Position::START) };
-    let lowest = Ulid::from_parts(at.min((1 << 48) - 1), 0).to_string();
-    match store.seek(inbox, Seek::Term(&lowest)).await? {
+    let Some(at) = since else { return Ok(Position::START) };
+    match store.seek(inbox, Seek::Term(&lowest_id(at))).await? {
         Some(from) => Ok(from),
         None => first_since(store, inbox, since).await,
     }
+}
+
+/// The lowest id of a time, as a term.
+pub(crate) fn lowest_id(Instant(at): Instant) -> String {
+    Ulid::from_parts(at.min((1 << 48) - 1), 0).to_string()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The old part of a log: what retention deletes of it. Found by the store's index where it has one; else the log is read
 //! up to its first entry that is kept.
 
+use serde::Deserialize;
 use store::{Key, Position, Seek, Store, StoreError};
 
 use crate::cleanup::{DryRun, RecordKind, Tally};
@@ -26,52 +27,115 @@ impl OldPart {
     }
 }
 
-/// The part of a log before its first entry that is younger than `keep_from`, and before `needed`. `is_old` tells the
-/// same of an entry that is read.
+/// Whether an entry is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Age {
+    Old,
+    Kept,
+    /// Its time is still to come, because a clock was wrong. It is old if something old stands behind it.
+    Ahead,
+}
+
+/// From when on entries are kept, and what time it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ages {
+    pub(crate) keep_from: Instant,
+    pub(crate) now: Instant,
+}
+
+/// The one field of an entry that says how old it is.
+#[derive(Deserialize)]
+struct Dated {
+    at: Instant,
+}
+
+impl Ages {
+    /// Those of entries that are kept for some milliseconds.
+    pub(crate) fn of(now: Instant, keep: u64) -> Ages {
+        Ages { keep_from: Instant(now.0.saturating_sub(keep).saturating_add(1)), now }
+    }
+
+    pub(crate) fn of_time(self, at: Instant) -> Age {
+        if at < self.keep_from {
+            Age::Old
+        } else if at <= self.now {
+            Age::Kept
+        } else {
+            Age::Ahead
+        }
+    }
+
+    /// The age of an entry. One that cannot be read says nothing, and goes with its neighbours.
+    fn of_entry(self, entry: &[u8]) -> Age {
+        serde_json::from_slice::<Dated>(entry).map_or(Age::Old, |entry| self.of_time(entry.at))
+    }
+}
+
+/// The part of a log before its first entry that is kept, and before `needed`.
 pub(crate) async fn old_part(
     store: &dyn Store,
     log: &Key,
-    keep_from: Instant,
+    ages: Ages,
     needed: Option<Position>,
-    is_old: impl Fn(&[u8]) -> bool + Send + Sync,
 ) -> Result<OldPart, StoreError> {
+    let age_of = |entry: &[u8]| ages.of_entry(entry);
     // Servers seek only roughly, and do not know the bytes before it.
-    let sought = if store.is_indexed() { store.seek(log, Seek::Time(keep_from.0)).await? } else { None };
+    let sought = if store.is_indexed() { store.seek(log, Seek::Time(ages.keep_from.0)).await? } else { None };
     let Some(found) = sought else {
-        return read_until_kept(store, log, Position::START, needed, &is_old).await;
+        return read_until_kept(store, log, Position::START, needed, age_of).await;
     };
     if let Some(needed) = needed.filter(|needed| *needed < found) {
         return Ok(OldPart::before(needed));
     }
     // Only whole segments are deleted, so the rest matters only if all of it is old.
     let last = store.read_back(log, store.end(log).await?, 1).await?;
-    if last.entries.last().is_some_and(|entry| entry.at >= found && is_old(&entry.bytes)) {
-        let rest = read_until_kept(store, log, found, needed, &is_old).await?;
+    let all_old = last.entries.last().is_some_and(|entry| entry.at >= found && age_of(&entry.bytes) == Age::Old);
+    if all_old || ends_ahead(store, log, found, Seek::Time(ages.now.0 + 1)).await? {
+        let rest = read_until_kept(store, log, found, needed, age_of).await?;
         return Ok(OldPart::before(rest.before));
     }
     Ok(OldPart::before(found))
 }
 
-/// Reads a log until the first entry that is not old.
+/// Whether what a store found by its index ends at an entry that is ahead of the clock. The index knows the highest
+/// time and id up to each segment, so what is old behind such an entry looks young.
+pub(crate) async fn ends_ahead(
+    store: &dyn Store,
+    log: &Key,
+    found: Position,
+    ahead: Seek<'_>,
+) -> Result<bool, StoreError> {
+    let is_there = store.seek(log, ahead).await?.is_some_and(|first| first <= found);
+    Ok(is_there && store.seek(log, Seek::Time(u64::MAX)).await? > Some(found))
+}
+
+/// Reads a log until the first entry that is kept.
 pub(crate) async fn read_until_kept(
     store: &dyn Store,
     log: &Key,
     mut from: Position,
     needed: Option<Position>,
-    is_old: impl Fn(&[u8]) -> bool + Send + Sync,
+    age_of: impl Fn(&[u8]) -> Age + Send + Sync,
 ) -> Result<OldPart, StoreError> {
+    // The part before the first entry that is ahead of the clock and has nothing old behind it.
+    let mut ahead: Option<OldPart> = None;
     let mut read = Amount::default();
     let mut step = FIRST_STEP;
     loop {
         let batch = store.read(log, from, step).await?;
         for entry in &batch.entries {
-            if needed.is_some_and(|needed| entry.at >= needed) || !is_old(&entry.bytes) {
-                return Ok(OldPart { before: entry.at, read: Some(read) });
+            let is_needed = needed.is_some_and(|needed| entry.at >= needed);
+            let age = if is_needed { Age::Kept } else { age_of(&entry.bytes) };
+            let here = OldPart { before: entry.at, read: Some(read) };
+            match age {
+                Age::Kept => return Ok(ahead.unwrap_or(here)),
+                Age::Ahead => ahead = ahead.or(Some(here)),
+                Age::Old => ahead = None,
             }
             read.add(entry.bytes.len() as u64);
         }
         if batch.at_end || batch.next == from {
-            return Ok(OldPart { before: batch.next, read: Some(read) });
+            return Ok(ahead.unwrap_or(OldPart { before: batch.next, read: Some(read) }));
         }
         from = batch.next;
         step = (step * 2).min(STEP);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use store::files::{FilesOptions, FilesStore};
 use store::{Position, Store};
 
+use super::machines::two;
 use super::{World, name};
 use crate::commands::Ended;
 use crate::names::AgentName;
@@ -116,6 +117,30 @@ async fn a_command_that_was_taken_and_never_ended_goes_late() {
     assert_eq!(world.clean_up(Scope::Expired, DryRun::No).await, "");
     world.machine.pass(1);
     assert_eq!(world.clean_up(Scope::Expired, DryRun::No).await, "/slow");
+}
+
+/// The request alone counts as one that nobody took, and what became of it counts for nothing without the request.
+#[tokio::test]
+async fn what_became_of_a_command_is_deleted_before_its_request_and_not_before_it_expires() {
+    let (one, other) = two().await;
+    let alice = one.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
+    let bob = other.mesh.identify(&shell_call(Some("bob"))).await.expect("identified");
+    let ttl = Some(5 * HOUR);
+    let command = "/build".parse().expect("a command");
+    let order = Order { to: "bob".to_owned(), command, arguments: vec![], ttl };
+    let id = one.mesh.order(&alice, order).await.expect("ordered").id;
+    let taken = other.mesh.take_command(&bob).await.expect("taken").expect("a command");
+    other.mesh.finish_command(&bob, taken.id, Ended::Done, "").await.expect("ended");
+    for (hours, cleans, why) in
+        [(2, &other, "it has not expired"), (4, &one, "bob's machine is first"), (0, &other, ""), (0, &one, "")]
+    {
+        for host in [&one, &other] {
+            host.machine.pass(hours * HOUR);
+        }
+        cleans.mesh.clean_up(Scope::Expired, DryRun::No, None).await.expect("cleanup");
+        let left = one.mesh.command(id).await.expect("asked").is_some();
+        assert_eq!(left, !why.is_empty(), "{why}");
+    }
 }
 
 #[tokio::test]

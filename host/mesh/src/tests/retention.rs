@@ -342,6 +342,35 @@ async fn settled_mail_goes_by_segments_and_unsettled_mail_stays() {
     }
 }
 
+/// A clock that was wrong for a moment keeps nothing for years.
+#[tokio::test]
+async fn what_was_sent_while_the_clock_was_ahead_keeps_nothing_that_is_old() {
+    for lookups in [Lookups::ByReading, Lookups::ByIndex] {
+        let folder = Folder::new(lookups);
+        folder.joins().await;
+        for (old, ahead) in [(20, 1_000 * DAY), (60, 0)] {
+            for number in 0..old {
+                folder.sends("old").await;
+                if number % 7 == 0 {
+                    folder.reads().await;
+                }
+            }
+            folder.machine.pass(ahead);
+            folder.sends("ahead, or as old").await;
+            folder.reads().await;
+            folder.machine.go_back(ahead);
+        }
+        let before = ["inbox", "receipts"].map(|leaf| folder.bytes(leaf, "bob"));
+        folder.machine.pass(8 * DAY);
+        folder.sends("young").await;
+        folder.clean_up(DryRun::No).await;
+        let after = ["inbox", "receipts"].map(|leaf| folder.bytes(leaf, "bob"));
+        let (inbox, receipts) = (after[0] < before[0] / 2, after[1] < before[1] * 2 / 3);
+        assert!(inbox && receipts, "{lookups:?}: {before:?}, then {after:?}");
+        assert_eq!(folder.reads().await, 1, "{lookups:?}: what is young waits");
+    }
+}
+
 /// A process that was killed between the messages and their receipts leaves receipts without a message.
 #[tokio::test]
 async fn receipts_without_a_message_go_in_the_next_run() {

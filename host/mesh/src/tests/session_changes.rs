@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use store::{Durability, Store};
 use tokio_util::sync::CancellationToken;
 
 use super::delivery::until;
 use super::{World, name};
 use crate::Served;
+use crate::delivery::serve;
 use crate::messages::receipt::DeliveryStatus;
 use crate::ports::harness::Carries;
-use crate::sessions::Call;
+use crate::sessions::{Call, ConnectionId};
+use crate::storage::keys;
 use crate::testing::{route, session_call};
 
 /// `alice` is the agent of session `s1`, whose process is 1.
@@ -287,4 +290,19 @@ async fn a_resumed_session_is_served_by_the_process_that_it_calls() {
     let id = world.say("alice", "hello").await;
     until(&world, id, "stored, notified by wake-file, shown by socket").await;
     stop.cancel();
+}
+
+#[tokio::test]
+async fn a_damaged_record_hides_only_its_own_agent_from_the_server_of_their_connection() {
+    let world = alice().await;
+    world.hook("s2", "start").await;
+    world.register(&session_call("c2", "s2"), "bob").await;
+    let connection = ConnectionId("c1".to_owned());
+    world.mesh.connections.joined(&connection, &name("bob"), false);
+    let key = keys::meta(&name("alice"));
+    let kept = world.store.get(&key).await.expect("read").expect("there");
+    world.store.swap(&key, Some(kept.revision), Some(b"7"), Durability::Process).await.expect("damaged");
+    let served = Served::Connection(connection);
+    let clients = serve::clients(&world.mesh.core, &world.mesh.connections, &served).await.expect("bob is served");
+    assert_eq!(clients.iter().map(|(agent, _)| agent.to_string()).collect::<Vec<_>>(), ["bob"]);
 }

@@ -28,6 +28,7 @@ use crate::setup::shapes::Proof;
 #[command(after_help = "Examples:\n  \
     relay-mesh doctor\n  \
     relay-mesh doctor claude-code --project .\n  \
+    relay-mesh doctor codex --user\n  \
     relay-mesh doctor --wake alice\n  \
     relay-mesh doctor --store\n  \
     relay-mesh doctor --store --fix\n  \
@@ -131,7 +132,7 @@ impl CommandSpec for Args {
         let address = context.settings.listen.value.to_string();
         tell(Proof::new("server", None, of_server(&open, dir, &address).await?))?;
         for name in names {
-            for proof in examine::harness(context, &open, &name).await? {
+            for proof in examine::harness(context, &open, &name, &self.place).await? {
                 tell(proof)?;
             }
         }

@@ -13,6 +13,7 @@ use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::retention;
 use crate::shapes::cleanup::CleanupShape;
+use crate::unix;
 
 /// The lowest priority that a process can give itself.
 const LOWEST: i32 = 19;
@@ -55,9 +56,8 @@ pub(crate) struct Args {
 impl CommandSpec for Args {
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         if self.background {
-            // Each of the two fails only where it makes no difference.
-            let _new_session = rustix::process::setsid();
-            let _priority = rustix::process::nice(LOWEST);
+            unix::process::begin_session();
+            unix::process::lower_priority(LOWEST);
             let open = context.open()?;
             retention::daily::in_turn(&open, &context.settings).await.map_err(failed)?;
             return Ok(Exit::Success);

@@ -5,6 +5,7 @@ use store_nats::{Access, NatsOptions};
 
 use crate::command::CommandSpec;
 use crate::compose::OpenError;
+use crate::config;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
@@ -55,7 +56,7 @@ impl CommandSpec for Args {
             machines: logins.iter().map(MachineShape::of).collect(),
         };
         context.printer.show(&shape)?;
-        for step in shape.next_steps() {
+        for step in shape.next_steps(&config::own_file(&context.environment)) {
             context.printer.say(&format!("next: {step}"));
         }
         Ok(Exit::Success)

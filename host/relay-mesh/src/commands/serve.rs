@@ -28,6 +28,7 @@ use crate::server::{ServerError, ServerRecord, token};
 use crate::signals::Stop;
 use crate::tool_threads::flags::ThreadFlags;
 use crate::tool_threads::{Resume, ToolThreads};
+use crate::unix;
 use crate::watching::page;
 
 /// How the server listens; `serve` and `up` take the same.
@@ -84,8 +85,7 @@ impl CommandSpec for Args {
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         if self.background {
-            // It fails only if this process already leads a session, which is as good.
-            let _new_session = rustix::process::setsid();
+            unix::process::begin_session();
         }
         let mut asked = Stop::listen().map_err(StreamError::Input)?;
         let open = Arc::new(compose::open(context, Client::Nobody)?);

@@ -21,6 +21,7 @@ use crate::exit::Exit;
 use crate::runs::binary;
 use crate::server::of_harness::{self, HarnessServerRecord};
 use crate::signals::Stop;
+use crate::unix;
 
 /// Marks everything that a harness's server started, for the case that nobody is left to end it.
 const MARK: &str = "RELAY_HARNESS_SERVER";
@@ -51,8 +52,7 @@ impl CommandSpec for Args {
 
     async fn run(self, context: &Context) -> Result<Exit, CommandError> {
         if self.background {
-            // It fails only if this process already leads a session, which is as good.
-            let _new_session = rustix::process::setsid();
+            unix::process::begin_session();
         }
         let mut stop = Stop::listen().map_err(StreamError::Input)?;
         // The server gets what this user's own shell has for it.

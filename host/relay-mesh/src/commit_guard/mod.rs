@@ -7,7 +7,6 @@ mod place;
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use block::{Form, Starts};
@@ -15,6 +14,7 @@ use git::Git;
 use store::Durability;
 
 use crate::atomic_write;
+use crate::unix::{MetadataExt, PermissionsExt};
 pub(crate) use place::{GuardError, HookFile, Manager, choose};
 
 /// Suffix of the original hook that ours replaces.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::ConfigError;
 use super::user_file::{self, ENTRY, UserFile};
 use crate::environment::Environment;
+use crate::unix;
 
 /// Relative to the configuration folder.
 const FILE: &str = "relay-mesh/acp.toml";
@@ -98,9 +99,7 @@ pub(crate) enum InvalidCommand {
 pub(crate) fn command_of(typed: &str, environment: &Environment, folder: &Path) -> Result<Vec<String>, InvalidCommand> {
     let words = shlex::split(typed).filter(|words| words.first().is_some_and(|first| !first.is_empty()));
     let mut words = words.ok_or_else(|| InvalidCommand::Words(typed.to_owned()))?;
-    let is_program = |path: &PathBuf| {
-        path.is_absolute() && path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
-    };
+    let is_program = |path: &PathBuf| path.is_absolute() && path.is_file() && unix::is_executable(path);
     let found = if words[0].contains('/') {
         Some(folder.join(&words[0])).filter(is_program)
     } else {

@@ -155,7 +155,12 @@ pub(crate) enum ConfigError {
         what: String,
     },
     #[error("`{}` sets `{key}`, which a project may not set for the people who work in it", path.display())]
-    NotTheProjects { path: PathBuf, key: &'static str },
+    NotTheProjects {
+        path: PathBuf,
+        key: &'static str,
+        /// The user's own file, for display.
+        own_file: String,
+    },
     /// It would count as the user's own, and anybody may have filled it.
     #[error("the data folder `{}`, which `{}` names, was not made here", dir.display(), named_by.display())]
     NotMadeHere { dir: PathBuf, named_by: PathBuf },
@@ -200,8 +205,8 @@ impl Explain for ConfigError {
                 "make the file and its folder writable, or write the setting by hand".to_owned()
             }
             ConfigError::Invalid { .. } => "`relay-mesh help config` lists every setting with an example".to_owned(),
-            ConfigError::NotTheProjects { key, .. } => {
-                format!("put `{key}` into your own settings: ~/.config/relay-mesh/config.toml")
+            ConfigError::NotTheProjects { key, own_file, .. } => {
+                format!("put `{key}` into your own settings: {own_file}")
             }
             ConfigError::NotMadeHere { .. } => {
                 "what is in a data folder counts as yours, and this may have come with the project: if it is yours, run \
@@ -250,7 +255,7 @@ impl Settings {
             (Origin::Environment, values::of_environment(environment)?.with_home(home.as_deref()).beneath(workdir)),
         ];
         if let Some((path, found)) = file::nearest(workdir, PROJECT_FILE, home.as_deref())? {
-            found.values.refuse_what_is_the_persons(&path)?;
+            found.values.refuse_what_is_the_persons(&path, environment)?;
             warnings.extend(found.warnings);
             layers.push((Origin::Project(path), found.values));
         }

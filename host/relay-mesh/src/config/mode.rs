@@ -1,7 +1,6 @@
 //! Writes one setting, `reservations.mode`, into a settings file and leaves the rest of the file as it is.
 
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use mesh::EditMode;
@@ -12,6 +11,7 @@ use toml::de::DeTable;
 use super::{ConfigError, PROJECT_FILE, USER_FILE, file};
 use crate::atomic_write;
 use crate::environment::Environment;
+use crate::unix::{self, PermissionsExt as _};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SettingsFile {
@@ -68,7 +68,7 @@ pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
 pub(super) fn make_private(path: &Path) -> io::Result<()> {
     let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     std::fs::create_dir_all(path.parent().unwrap_or(path))?;
-    let file = std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    let file = unix::append_to_private_file(path)?;
     file.set_permissions(std::fs::Permissions::from_mode(0o600))
 }
 

@@ -6,7 +6,6 @@
 
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -18,6 +17,7 @@ use super::{ConfigError, Origin, Settings};
 use crate::atomic_write;
 use crate::environment::Environment;
 use crate::git_checkout;
+use crate::unix::{self, PermissionsExt as _};
 
 /// Relative to the configuration folder.
 const FILE: &str = "relay-mesh/folders.toml";
@@ -139,7 +139,7 @@ impl ProjectFolder {
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
         let entry = format!("{ENTRY}\ndir = {}\nmark = {}\n", quoted(&self.dir.to_string_lossy()), quoted(&mark));
         self.file.write_with(&text, &entry)?;
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(unwritable)?;
+        unix::make_private_folder(&self.dir).map_err(unwritable)?;
         // An empty one that was there may be open to others.
         fs::set_permissions(&self.dir, Permissions::from_mode(0o700)).map_err(unwritable)?;
         atomic_write::replace(&self.dir.join(MARK), mark.as_bytes(), 0o600, Durability::Synced).map_err(unwritable)

@@ -238,6 +238,16 @@ fn a_project_opens_no_door_for_the_people_who_clone_it() {
 }
 
 #[test]
+fn what_a_project_may_not_set_belongs_into_the_file_that_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join(PROJECT_FILE), "ask-patience = '1d'").expect("a file");
+    let environment = with_home(&[("XDG_CONFIG_HOME", "/settings")], folder.path());
+    let refused = Settings::load(nothing(), &environment, folder.path()).map(drop).expect_err("it is refused");
+    let hint = "put `ask-patience` into your own settings: /settings/relay-mesh/config.toml";
+    assert_eq!(refused.hint().as_deref(), Some(hint));
+}
+
+#[test]
 fn settings_of_before_0_1_are_understood() {
     let user = "tools = 'core,claims'\n[reservations]\nauto-claim = true\nauto-claim-ttl = '5m'";
     let from_user = |value: &str| format!("{value} by ~/.config/relay-mesh/config.toml");

@@ -165,7 +165,7 @@ impl Values {
     /// Refuses what a project may not set, because a clone brings the project's file along unseen. It may say how
     /// agents of the project work together, but not open a port, drop the token, admit web pages, bring adapters, say when mail is
     /// deleted, or name the servers that carry everything or the programs that a wake runs.
-    pub(super) fn refuse_what_is_the_persons(&self, path: &Path) -> Result<(), ConfigError> {
+    pub(super) fn refuse_what_is_the_persons(&self, path: &Path, environment: &Environment) -> Result<(), ConfigError> {
         let personal = [
             ("http.listen", self.listen.is_some()),
             ("http.token", self.token.is_some()),
@@ -181,7 +181,10 @@ impl Values {
         ];
         let key = personal.into_iter().find(|(_, set)| *set).map(|(key, _)| key);
         match key.or_else(|| self.adapters.not_the_projects()).or_else(|| self.threads.not_the_projects(path)) {
-            Some(key) => Err(ConfigError::NotTheProjects { path: path.to_owned(), key }),
+            Some(key) => {
+                let own_file = super::own_file(environment);
+                Err(ConfigError::NotTheProjects { path: path.to_owned(), key, own_file })
+            }
             None => Ok(()),
         }
     }

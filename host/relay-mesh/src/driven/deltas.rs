@@ -9,7 +9,6 @@ use std::time::Duration;
 use mesh::names::AgentName;
 use mesh::ports::machine::Instant;
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::UnixStream;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
@@ -17,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::context::Context;
 use crate::events::{DeltaLine, Socket};
+use crate::unix::UnixStream;
 
 /// How many pieces an observer may be behind.
 const BEHIND: usize = 1_024;

@@ -3,7 +3,6 @@
 
 use std::fs::OpenOptions;
 use std::io::Read as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use mesh::allowances::Asker;
@@ -14,6 +13,7 @@ use super::agent::Driving;
 use super::permission::{self, PermissionOutcome};
 use crate::errors::CommandError;
 use crate::runs::begin::existing;
+use crate::unix::{self, MetadataExt as _, OpenOptionsExt as _};
 
 /// The largest file of an outbox that is read, in bytes.
 const LARGEST: u64 = 256 * 1024;
@@ -114,9 +114,7 @@ fn read(outbox: &Path, name: &str) -> Result<String, NotDone> {
         return Err(NotDone::NoName(name.chars().take(LONGEST_NAME).collect()));
     }
     let failed = |why: String| NotDone::Unreadable { name: name.to_owned(), why };
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(outbox.join(name));
+    let file = OpenOptions::new().read(true).custom_flags(unix::NO_LINK_NON_BLOCKING).open(outbox.join(name));
     let file = file.map_err(|error| failed(error.to_string()))?;
     let about = file.metadata().map_err(|error| failed(error.to_string()))?;
     if !about.is_file() || about.nlink() != 1 {

@@ -1,8 +1,7 @@
 //! The folder of one driven agent.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use mesh::DryRun;
@@ -16,6 +15,7 @@ use super::program::ProgramFiles;
 use crate::compose::Open;
 use crate::runs::changes::remove_if_clean;
 use crate::runs::retention::{holds_work, size};
+use crate::unix;
 
 /// The folder of the data folder that has them.
 const FOLDER: &str = "spawned";
@@ -37,7 +37,7 @@ impl DrivenFolder {
     pub(crate) async fn alone(data: &Path) -> io::Result<File> {
         let all = data.join(FOLDER);
         let waits = move || {
-            DirBuilder::new().recursive(true).mode(0o700).create(&all)?;
+            unix::make_private_folder(&all)?;
             let all = File::open(&all)?;
             all.lock()?;
             Ok(all)
@@ -47,10 +47,8 @@ impl DrivenFolder {
     }
 
     pub(crate) fn create(&self) -> io::Result<()> {
-        let mut folder = DirBuilder::new();
-        let folder = folder.recursive(true).mode(0o700);
-        folder.create(self.files())?;
-        folder.create(self.outbox())
+        unix::make_private_folder(&self.files())?;
+        unix::make_private_folder(&self.outbox())
     }
 
     /// What its harness reads: a set of servers, settings.

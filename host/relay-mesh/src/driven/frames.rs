@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt as _, StreamExt as _};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::UnixStream;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::mpsc;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Message, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{self, Error as SocketError};
+
+use crate::unix::UnixStream;
 
 /// The longest frame, in bytes.
 const LONGEST: usize = 32 << 20;

@@ -4,12 +4,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use mesh::driven::DrivenRecord;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure, adapters};
 use crate::exit::Exit;
+use crate::unix::process::{self, Signal};
 
 use super::program::OF_THE_TERMINAL;
 use super::{DrivenFolder, MARK, OUTBOX};
@@ -91,9 +91,9 @@ struct Ends {
 impl Ends {
     fn listen() -> std::io::Result<Ends> {
         Ok(Ends {
-            interrupts: signal(SignalKind::interrupt())?,
-            hang_ups: signal(SignalKind::hangup())?,
-            terminations: signal(SignalKind::terminate())?,
+            interrupts: process::interrupts()?,
+            hang_ups: process::hang_ups()?,
+            terminations: process::terminations()?,
         })
     }
 

@@ -2,7 +2,6 @@
 //! sessions of many, if the harness can and they were started with the same words and variables.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::frames::{FramesError, Incoming, Outgoing, over_lines, over_websocket};
 use super::link::{BEGINS, Link};
 use crate::runs::supervise::step;
+use crate::unix;
 
 /// The folder of the data folder with those of programs that are shared.
 const FOLDER: &str = "links";
@@ -59,7 +59,7 @@ impl ProgramFiles {
     /// Those of a program that is shared, in a folder that nobody else can enter.
     pub(super) fn shared(data: &Path, mark: &str) -> std::io::Result<ProgramFiles> {
         let folder = data.join(FOLDER).join(mark);
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        unix::make_private_folder(&folder)?;
         Ok(ProgramFiles { own: Some(folder.clone()), ..ProgramFiles::within(&folder) })
     }
 }

@@ -1,14 +1,15 @@
 //! What a driven agent was told, did and said: one JSON line each, in its folder. It is for people; nothing is decided by
 //! it, and losing it costs nothing else.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use mesh::ports::driver::{Operation, TurnEnd, UserAnswer};
 use mesh::ports::machine::Instant;
 use serde::{Deserialize, Serialize};
+
+use crate::unix;
 
 /// The length from which it is moved to a second file, in the place of the one before.
 const LONGEST: u64 = 8 << 20;
@@ -113,7 +114,7 @@ impl Transcript {
 }
 
 fn opened(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).mode(0o600).open(path)
+    unix::append_to_private_file(path)
 }
 
 /// Where the older half is.

@@ -1,9 +1,7 @@
 //! A hook's command: run by the shell as the user wrote it, under a guard that ends it with everything that it started.
 
 use std::collections::BTreeMap;
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use mesh::event_hooks::{Attempt, Occurrence};
@@ -13,6 +11,7 @@ use processes::guard::{Cause, Ended, Limits, Order, Step, StepSignal, Streams};
 use super::payload;
 use crate::context::Context;
 use crate::runs::binary;
+use crate::unix;
 
 /// The folder of the data folder in which commands have their output.
 const FOLDER: &str = "hooks";
@@ -51,7 +50,7 @@ async fn run_in(
 ) -> Result<Attempt, String> {
     let broken = |error: io::Error| error.to_string();
     let _older = std::fs::remove_dir_all(folder);
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(broken)?;
+    unix::make_private_folder(folder).map_err(broken)?;
     let input = payload::json_of(hook, id, event).to_string();
     let order = Order {
         command: ["/bin/sh", "-c", command].map(str::to_owned).to_vec(),

@@ -6,12 +6,12 @@ use std::time::Duration;
 use mesh::names::AgentName;
 use mesh::ports::machine::Instant;
 use serde::{Deserialize, Serialize};
-use tokio::net::UnixStream;
 use tokio::time::sleep;
 
 use super::topic::Topic;
 use crate::line_reader::{Lines, NextLine};
 use crate::shapes::rfc3339;
+use crate::unix::UnixStream;
 
 /// How often to look whether agents are driven.
 const LOOK: Duration = Duration::from_millis(500);

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mesh::Mesh;
-use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -18,6 +16,7 @@ use super::outlet::{Cut, Outlet};
 use super::socket::Socket;
 use super::socket_lines::{EventLine, Subscription};
 use crate::line_reader::{Lines, NextLine};
+use crate::unix::{OwnedReadHalf, OwnedWriteHalf, UnixStream};
 
 /// The most followers at once. Each costs a file handle, and the server needs some itself.
 const MOST_FOLLOWERS: usize = 256;

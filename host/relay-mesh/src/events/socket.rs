@@ -2,13 +2,10 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::process::geteuid;
-use tokio::net::{UnixListener, UnixStream};
-
 use crate::environment::Environment;
+use crate::unix::{self, PermissionsExt, UnixListener, UnixStream};
 
 const FILE: &str = "events.sock";
 /// The socket of what driven agents say.
@@ -84,7 +81,7 @@ impl Socket {
     pub(crate) async fn bind(path: &Path) -> Result<Socket, SocketError> {
         let failed = |source| SocketError::Bind { path: path.to_owned(), source };
         match std::fs::symlink_metadata(path) {
-            Ok(found) if found.file_type().is_socket() => match UnixStream::connect(path).await {
+            Ok(found) if unix::is_socket(&found) => match UnixStream::connect(path).await {
                 Ok(_) => return Err(SocketError::InUse(path.to_owned())),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                     std::fs::remove_file(path).map_err(failed)?;
@@ -108,9 +105,7 @@ impl Socket {
     /// The next connection; none if it is another user's process.
     pub(crate) async fn accept(&self) -> io::Result<Option<UnixStream>> {
         let (stream, _) = self.listener.accept().await?;
-        // The peer may have gone already.
-        let is_ours = stream.peer_cred().is_ok_and(|peer| peer.uid() == geteuid().as_raw());
-        Ok(is_ours.then_some(stream))
+        Ok(unix::is_of_this_user(&stream).then_some(stream))
     }
 
     pub(crate) fn file(&self) -> &Path {

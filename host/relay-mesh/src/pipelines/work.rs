@@ -66,11 +66,7 @@ impl Work<'_> {
         let result = self.result(&record).await?;
         self.folder.keep_result(&result)?;
         self.folder.keep(&record)?;
-        let git = changes::git(self.context);
-        if let Some(stays) = changes::nested_within(&git, &record.workplace).await {
-            self.audience.says(&stays);
-        }
-        changes::remove_if_clean(&git, &record.workplace).await;
+        changes::remove_if_clean(&changes::git(self.context), &record.workplace).await;
         Ok(result)
     }
 
@@ -199,9 +195,8 @@ impl Work<'_> {
     async fn result(&mut self, record: &PipelineRecord) -> Result<Value, CommandError> {
         let git = changes::git(self.context);
         let changes = own_changes::until_now(&git, self.folder, record).await?;
-        for note in changes::of_left_out(&changes.left_out) {
-            self.audience.says(&note);
-        }
+        let mut notes = changes::of_left_out(&changes.left_out);
+        notes.extend(changes::nested_within(&git, &record.workplace).await);
         let failed = record.failure();
         // If the last review failed, what an earlier one found is not what stands.
         let reviewed = record.steps.iter().rev().find(|step| step.kind != StepKind::Implement);
@@ -235,6 +230,7 @@ impl Work<'_> {
             "files_written": changes.written,
             "files_deleted": changes.deleted,
             "git_diff": String::from_utf8_lossy(&changes.patch),
+            "notes": notes,
         }))
     }
 

@@ -10,7 +10,6 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -24,6 +23,7 @@ use crate::config::{AutoCleanup, Settings, Shared};
 use crate::machine::ThisMachine;
 use crate::server::background;
 use crate::setup::doctor::data_folder;
+use crate::unix::{self, MetadataExt, OpenOptionsExt};
 
 /// The file whose time is that of the last cleanup.
 const STAMP: &str = "last-cleanup";
@@ -132,7 +132,7 @@ fn is_ours(dir: &Path) -> bool {
 }
 
 fn is_own(found: &fs::Metadata) -> bool {
-    found.uid() == rustix::process::geteuid().as_raw()
+    found.uid() == unix::user()
 }
 
 /// Sets the time of the last cleanup to that long ago. Fails in a folder that may only be read.

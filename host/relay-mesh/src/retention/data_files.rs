@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use mesh::DryRun;
@@ -92,8 +93,11 @@ pub(crate) fn forget_log(folder: &Path, leaf: &str) -> io::Result<()> {
 
 pub(crate) fn forget_hold(folder: &Path, leaf: &str) -> io::Result<()> {
     let lock = folder.join(format!(".{leaf}.hold"));
-    let _held = held(&lock)?;
-    gone(&lock)
+    match held(&lock)? {
+        // If another process has removed the file meanwhile, its name may be that of one which is held.
+        Some(held) if held.metadata()?.nlink() > 0 => gone(&lock),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// A lock file, locked; none if it does not exist, an error while another process has it.

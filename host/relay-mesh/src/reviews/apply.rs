@@ -9,8 +9,8 @@ use crate::atomic_write;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::unix::MetadataExt as _;
 use mesh::reviews::{Finding, ReviewRecord};
-use std::os::unix::fs::MetadataExt as _;
 use store::Durability;
 
 fn refused(what: String, hint: &str, exit: Exit) -> CommandError {

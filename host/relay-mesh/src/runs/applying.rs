@@ -1,9 +1,8 @@
 //! Applying a patch to the user's folder, all of it or nothing. Git checks first that all of it fits, but then writes file
 //! by file; so what was there is noted before, and the next command takes back what a killed one had begun.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use store::Durability;
 
 use crate::atomic_write;
 use crate::errors::CommandError;
+use crate::unix;
 
 /// The folder in the data folder with what is being applied, by the id of the run or the pipeline.
 const APPLYING: &str = "applying";
@@ -56,7 +56,7 @@ pub(crate) async fn apply(
     patch: &[u8],
 ) -> Result<Applied, CommandError> {
     let root = data.join(APPLYING).join(id.to_string());
-    DirBuilder::new().recursive(true).mode(0o700).create(&root).map_err(GitError::File)?;
+    unix::make_private_folder(&root).map_err(GitError::File)?;
     let alone = File::open(&root).map_err(GitError::File)?;
     alone.lock().map_err(GitError::File)?;
     let before = git.tree(top, &root).await?.0;

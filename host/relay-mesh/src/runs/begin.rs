@@ -361,6 +361,8 @@ async fn set_up(
         record.reserve = if request.reserve.is_empty() { vec!["**".to_owned()] } else { request.reserve.clone() };
     }
     folder.keep(record)?;
+    // After the record: by it the next command finds the worktree of a process that was killed.
+    changes::make(&git, &record.workplace, (request.folder.as_path(), record.task.folder.as_path())).await?;
     folder.write(TASK, request.text.as_bytes())?;
     let name = record.harness.clone();
     let launch = runner_of(harness).map_err(|error| adapters::failed(&name, error))?;

@@ -48,7 +48,7 @@ impl Explain for GitError {
     }
 }
 
-/// Decides where a run works, and makes its worktree if it gets one. Returns the folder in it, and what to tell.
+/// Decides where a run works. Returns the folder in it, and what to tell. [`make`] makes its worktree, if it gets one.
 pub(super) async fn workplace(
     git: &Git,
     (place, reach): (WorkFolder, Reach),
@@ -65,11 +65,22 @@ pub(super) async fn workplace(
         let top = if reach >= Reach::Edit { git.top(asked).await.ok() } else { None };
         return Ok((Workplace::Here { top }, asked.to_owned(), Vec::new()));
     }
-    worktree(git, asked, &run.worktree(), run.id).await
+    planned(git, asked, &run.worktree(), run.id).await
 }
 
 /// Makes a worktree of the commit that is checked out. Returns the folder in it that was named, and what to tell.
 pub(crate) async fn worktree(
+    git: &Git,
+    asked: &Path,
+    folder: &Path,
+    id: RunId,
+) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
+    let (workplace, cwd, notes) = planned(git, asked, folder, id).await?;
+    make(git, &workplace, (asked, cwd.as_path())).await?;
+    Ok((workplace, cwd, notes))
+}
+
+async fn planned(
     git: &Git,
     asked: &Path,
     folder: &Path,
@@ -96,11 +107,16 @@ pub(crate) async fn worktree(
         notes.push(format!("{} files that git does not know are not in the run's worktree", status.untracked));
     }
     let (folder, branch) = (folder.to_owned(), branch(id));
-    git.add_worktree(&top, &folder, &branch, &commit).await?;
-    let within = asked.strip_prefix(&top).unwrap_or(Path::new(""));
-    let cwd = folder.join(within);
+    let cwd = folder.join(asked.strip_prefix(&top).unwrap_or(Path::new("")));
+    Ok((Workplace::Worktree { top, folder, branch, commit }, cwd, notes))
+}
+
+/// Makes the worktree of a workplace that is one. `cwd` is the folder in it that stands for the one that was named.
+pub(super) async fn make(git: &Git, workplace: &Workplace, (asked, cwd): (&Path, &Path)) -> Result<(), CommandError> {
+    let Workplace::Worktree { top, folder, branch, commit } = workplace else { return Ok(()) };
+    git.add_worktree(top, folder, branch, commit).await?;
     if !cwd.is_dir() {
-        git.remove_worktree(&top, &folder, &branch, &commit).await?;
+        git.remove_worktree(top, folder, branch, commit).await?;
         return Err(Failure {
             what: format!("`{}` is not in the commit that the worktree would have", shown(asked)),
             hint: Some("commit it first, or run it in that very folder by `--here`".to_owned()),
@@ -109,7 +125,7 @@ pub(crate) async fn worktree(
         }
         .into());
     }
-    Ok((Workplace::Worktree { top, folder, branch, commit }, cwd, notes))
+    Ok(())
 }
 
 /// The branch of a run's worktree.

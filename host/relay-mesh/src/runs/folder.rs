@@ -1,8 +1,7 @@
 //! Where runs are kept: one folder each, readable by any process of the user.
 
-use std::fs::{self, DirBuilder, File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +17,7 @@ use crate::atomic_write;
 use crate::errors::Explain;
 use crate::exit::Exit;
 use crate::process_info;
+use crate::unix;
 
 /// The folder of runs in the data folder.
 const RUNS: &str = "runs";
@@ -120,7 +120,7 @@ impl Runs {
         let mut folder = self.folder(id);
         let made = || {
             for path in [&self.root.join(LIVE), &folder.files()] {
-                DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+                unix::make_private_folder(path)?;
             }
             fs::write(&folder.live, "")
         };
@@ -178,7 +178,7 @@ impl Runs {
     /// Locks out every other process that starts, applies or deletes runs, until it is dropped.
     pub(crate) async fn alone(&self) -> Result<File, RunsError> {
         let failed = |source| RunsError::Folder { path: self.root.clone(), source };
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(failed)?;
+        unix::make_private_folder(&self.root).map_err(failed)?;
         let folder = File::open(&self.root).map_err(failed)?;
         loop {
             match folder.try_lock() {
@@ -206,6 +206,11 @@ impl RunFolder {
         if let Err(error) = fs::write(self.root.join(GIVEN_UP), "") {
             tracing::warn!(%error, run = %self.id, "the next command cannot conclude a run while this process lives");
         }
+    }
+
+    /// Whether a process has said so.
+    pub(super) fn was_given_up(&self) -> bool {
+        self.root.join(GIVEN_UP).exists()
     }
 
     pub(crate) fn record(&self) -> Result<RunRecord, RunsError> {
@@ -285,8 +290,7 @@ impl RunFolder {
             let guard = self.running(record.attempts).map(|running| process_info::named(running.guard));
             guard.is_some_and(|guard| machine.runs(guard))
         };
-        let is_worked_on =
-            !self.root.join(GIVEN_UP).exists() && alive::is_worked_on(&self.live, record.supervisor, machine);
+        let is_worked_on = !self.was_given_up() && alive::is_worked_on(&self.live, record.supervisor, machine);
         match record.stage(is_worked_on) {
             RunStage::Abandoned if guarded() => RunStage::Running,
             stage => stage,

@@ -1,14 +1,15 @@
 //! Reading a harness's output: lines to events, through its adapter, while it is written or afterwards.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use mesh::ports::harness::HarnessError;
 use mesh::ports::runner::{HarnessRunner, OutputLine, OutputReading, ProcessExit, RunEvent, RunOutcome, Task};
 use processes::{LineReader, ReadLine};
 use serde_json::Value;
+
+use crate::unix;
 
 /// A longer line is cut, in bytes.
 const LONGEST_LINE: usize = 8 * 1024 * 1024;
@@ -98,7 +99,7 @@ pub(super) struct EventLog {
 
 impl EventLog {
     pub(super) fn open(path: &Path) -> EventLog {
-        match OpenOptions::new().append(true).create(true).mode(0o600).open(path) {
+        match unix::append_to_private_file(path) {
             Ok(file) => EventLog { file: Some(BufWriter::new(file)), failed: None },
             Err(error) => EventLog { file: None, failed: Some(error.to_string()) },
         }

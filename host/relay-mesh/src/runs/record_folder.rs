@@ -1,7 +1,6 @@
 //! The folder of one run, review or pipeline: it is named by its id and holds its record and its files.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use mesh::runs::RunId;
@@ -11,6 +10,7 @@ use store::Durability;
 
 use super::{RunsError, whole_id};
 use crate::atomic_write;
+use crate::unix;
 
 /// The file with the record.
 pub(crate) const RECORD: &str = "record.json";
@@ -43,7 +43,7 @@ impl RecordFolder {
     }
 
     pub(crate) fn create(&self) -> Result<(), RunsError> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
+        let made = unix::make_private_folder(&self.root);
         made.map_err(|source| RunsError::Unwritable { id: self.id, source })
     }
 

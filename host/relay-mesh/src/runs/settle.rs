@@ -1,4 +1,4 @@
-//! Runs whose process was killed: what they left is ended, and their result is put together from their files.
+//! Runs whose process was killed or gave up: what is left of them is ended, and files tell their result.
 
 use std::fs::File;
 use std::time::Duration;
@@ -63,7 +63,8 @@ async fn settle_one(context: &Context, open: &Open, folder: &RunFolder) -> Resul
     conclude::end_what_is_left(folder.id);
     let attempt = attempt(open, folder, &record).await;
     let principal = agent::join(open, &mut record, std::process::id()).await?;
-    let notes = vec!["the process that ran it was killed; this was put together from what it left".to_owned()];
+    let became = if folder.was_given_up() { "could not bring it to its end" } else { "was killed" };
+    let notes = vec![format!("the process that ran it {became}; this was put together from what it left")];
     conclude::conclude(context, open, folder, record, &principal, Conclusion { attempt, notes }).await?;
     Ok(())
 }

@@ -3,19 +3,17 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, Read, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mesh::ports::machine::{Life, Machine, Process};
-use rustix::fs::OFlags;
 
 use super::record::lease;
 use super::{ServerError, ServerRecord};
 use crate::errors::{CommandError, ToldError};
 use crate::setup::doctor::server::{Heard, ask_for_proof};
+use crate::unix;
 
 /// Timeout until the server answers. The first start compiles the adapters.
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -65,7 +63,7 @@ pub(crate) enum Started {
 pub(crate) async fn start(dir: &Path, arguments: &[String], machine: &dyn Machine) -> Result<Started, ServerError> {
     let log = log_path(dir);
     rotate_log(dir).map_err(ServerError::Spawn)?;
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(ServerError::Spawn)?;
+    let file = unix::append_to_private_file(&log).map_err(ServerError::Spawn)?;
     let (told, teller) = io::pipe().map_err(ServerError::Spawn)?;
     let mut child = spawn_with(arguments, teller.into(), file).map_err(ServerError::Spawn)?;
     let began = Instant::now();
@@ -113,15 +111,9 @@ async fn of_another(dir: &Path, machine: &dyn Machine, began: Instant) -> Result
 /// Tells the process that started this one in the background why it ends: by the pipe that it was given as its standard
 /// input, since others write to the same log, and on a full disk nobody does.
 pub(crate) fn tell_starter(error: &CommandError) {
-    let input = io::stdin();
-    let is_pipe = rustix::fs::fstat(&input)
-        .is_ok_and(|about| rustix::fs::FileType::from_raw_mode(about.st_mode) == rustix::fs::FileType::Fifo);
     let mut told = serde_json::to_vec(&ToldError::of(error)).unwrap_or_default();
     told.truncate(MOST_TOLD);
-    if is_pipe {
-        // One that was started by hand has the reading end of a pipe, if any, and its user reads what it logs.
-        let _unheard = rustix::io::write(&input, &told);
-    }
+    unix::process::write_if_pipe(&io::stdin(), &told);
 }
 
 /// The longest error that is told: what a pipe takes at once.
@@ -130,8 +122,7 @@ const MOST_TOLD: usize = 4096;
 /// What an ended server has told.
 fn heard(mut told: PipeReader) -> Option<ToldError> {
     // A process that it left behind may still have the pipe.
-    let flags = rustix::fs::fcntl_getfl(&told).ok()?;
-    rustix::fs::fcntl_setfl(&told, flags | OFlags::NONBLOCK).ok()?;
+    unix::process::stop_waiting(&told).ok()?;
     let mut text = vec![0; MOST_TOLD];
     let length = told.read(&mut text).ok()?;
     serde_json::from_slice(&text[..length]).ok()
@@ -151,11 +142,8 @@ pub(crate) async fn end(process: Process, timeout: Duration, machine: &dyn Machi
         Life::Ended => return Ok(()),
         Life::Unknown => return Err(ServerError::Elsewhere { pid }),
     }
-    let number = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    let Some(number) = number else { return Ok(()) };
-    match rustix::process::kill_process(number, rustix::process::Signal::TERM) {
-        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
-        Err(error) => return Err(ServerError::Signal { pid, source: error.into() }),
+    if !unix::process::terminate(pid).map_err(|source| ServerError::Signal { pid, source })? {
+        return Ok(());
     }
     let began = Instant::now();
     while machine.runs(process) {
@@ -185,14 +173,14 @@ pub(crate) fn leave(arguments: &[OsString]) -> io::Result<()> {
 /// The same, with a log of what it warns of.
 pub(crate) fn leave_with_log(arguments: &[OsString], log: &Path) -> io::Result<()> {
     rotate(log)?;
-    leave_saying(arguments, OpenOptions::new().append(true).create(true).mode(0o600).open(log)?.into())
+    leave_saying(arguments, unix::append_to_private_file(log)?.into())
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the file that starts relay-mesh itself")]
 fn leave_saying(arguments: &[OsString], errors: Stdio) -> io::Result<()> {
     let mut command = Command::new(processes::this_program()?);
-    command.args(arguments).process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
-    command.spawn().map(drop)
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
+    unix::process::in_own_group(&mut command).spawn().map(drop)
 }
 
 /// What the server has logged since its start, as one clause.

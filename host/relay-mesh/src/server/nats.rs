@@ -1,10 +1,9 @@
 //! This machine's own nats-server, for `relay-mesh up --nats`: on loopback, with its token and its data in the data
 //! folder.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use store::{Durability, Key};
 
 use super::ServerError;
 use crate::atomic_write;
+use crate::unix;
 
 /// Timeout until the server listens.
 const START_PATIENCE: Duration = Duration::from_secs(20);
@@ -69,16 +69,14 @@ pub(crate) fn log_path(dir: &Path) -> PathBuf {
 
 /// The first executable nats-server in `path`.
 pub(crate) fn program(path: &str) -> Option<PathBuf> {
-    let is_program = |file: &PathBuf| {
-        fs::metadata(file).is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
-    };
+    let is_program = |file: &PathBuf| unix::is_program(file);
     std::env::split_paths(path).map(|folder| folder.join("nats-server")).find(is_program)
 }
 
 pub(crate) async fn start(dir: &Path, program: &Path, machine: &dyn Machine) -> Result<NatsRecord, ServerError> {
     let folder = folder(dir);
     let prepared = |source| ServerError::Record { path: folder.clone(), source };
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(prepared)?;
+    unix::make_private_folder(&folder).map_err(prepared)?;
     let token = kept_token(&token_path(dir), machine).map_err(prepared)?;
     let last = NatsRecord::last(dir)?.map(|record| record.port);
     let port = free_port(last).map_err(prepared)?;
@@ -90,7 +88,7 @@ pub(crate) async fn start(dir: &Path, program: &Path, machine: &dyn Machine) -> 
     );
     write_private(&configuration, &text).map_err(prepared)?;
     let log = log_path(dir);
-    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&log).map_err(prepared)?;
+    let file = unix::append_to_private_file(&log).map_err(prepared)?;
     let mut child = spawn(program, &configuration, file).map_err(ServerError::Spawn)?;
     // Noted at once, so that one that takes long, or whose `up` is killed, is found by the next command and by `down`.
     let outcome = note(dir, &mut child, port, machine).map_err(prepared);
@@ -187,18 +185,17 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 
 #[expect(clippy::disallowed_methods, reason = "this is the file that starts nats-server")]
 fn spawn(program: &Path, configuration: &Path, log: File) -> io::Result<Child> {
-    use std::os::unix::process::CommandExt as _;
-
     let errors = log.try_clone()?;
     let mut command = Command::new(program);
-    // Its own process group, so that signals from the terminal do not end it.
-    command.arg("--config").arg(configuration).process_group(0);
-    command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
+    command.arg("--config").arg(configuration).stdin(Stdio::null()).stdout(log).stderr(errors);
+    // So that signals from the terminal do not end it.
+    unix::process::in_own_group(&mut command).spawn()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unix::PermissionsExt as _;
 
     #[test]
     fn a_port_is_taken_again_unless_somebody_else_has_it() {

@@ -1,10 +1,9 @@
 //! The servers of harnesses that `relay-mesh up --with` keeps running, one for each harness. A process of ours,
 //! `serve-harness`, has the harness's server on a leash, so that it ends with that process, and keeps the record.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -17,6 +16,7 @@ use super::ServerError;
 use super::background::{end, last_words, spawn};
 use crate::atomic_write;
 use crate::config::Settings;
+use crate::unix::{self, OpenOptionsExt};
 
 /// Timeout until a harness's server listens. A first start may compile and fetch.
 const START_PATIENCE: Duration = Duration::from_secs(60);
@@ -124,7 +124,7 @@ pub(crate) fn folder(dir: &Path) -> PathBuf {
 /// Makes that folder.
 pub(crate) fn make_folder(dir: &Path) -> Result<PathBuf, ServerError> {
     let folder = folder(dir);
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    let made = unix::make_private_folder(&folder);
     made.map_err(|source| ServerError::Record { path: folder.clone(), source })?;
     Ok(folder)
 }

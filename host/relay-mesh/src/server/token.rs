@@ -3,12 +3,12 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use mesh::ports::machine::Machine;
 
 use super::ServerError;
+use crate::unix::{self, MetadataExt, OpenOptionsExt, PermissionsExt};
 
 pub(crate) fn path(dir: &Path) -> PathBuf {
     dir.join("http.token")
@@ -35,7 +35,7 @@ pub(crate) fn existing(dir: &Path) -> Result<Option<String>, ServerError> {
 
 fn read(path: &Path) -> io::Result<String> {
     let about = fs::metadata(path)?;
-    if about.uid() != rustix::process::geteuid().as_raw() {
+    if about.uid() != unix::user() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
     }
     if about.permissions().mode() & 0o077 != 0 {

@@ -6,12 +6,13 @@ use std::str::FromStr;
 
 use adapters::OwnInstallation;
 use mcp::Profile;
-use mesh::ports::harness::{Action, Scope, Server, Setup};
+use mesh::ports::harness::{Action, Finding, Scope, Server, Setup};
 
 use crate::config::Origin;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::install_channel::shell_word;
 use crate::own_path::own_path;
 
 /// The name of our MCP server in a harness's settings.
@@ -110,8 +111,39 @@ pub(crate) fn setup(action: Action, scope: Scope, reach: &Reach, installation: &
     Setup { action, scope, server, server_name: SERVER_NAME.to_owned(), program: vec![program], environment }
 }
 
+/// The command line that writes a setup again: for the same scope and folder, with the same transport and tools.
+/// `data_folder` is one that only this command line names.
+pub(crate) fn command_line(harness: &str, setup: &Setup, folder: &Path, data_folder: Option<&Path>) -> String {
+    let mut line = format!("relay-mesh install {harness}");
+    match setup.scope {
+        Scope::User => line.push_str(" --user"),
+        Scope::Project => line.push_str(&format!(" --project {}", shell_word(folder))),
+    }
+    match &setup.server {
+        Server::Http(url) => line.push_str(&format!(" --http-url {}", shell_word(Path::new(url)))),
+        Server::Stdio(words) => {
+            if let Some(tools) = words.iter().skip_while(|word| *word != "--tools").nth(1) {
+                line.push_str(&format!(" --tools {tools}"));
+            }
+        }
+    }
+    if let Some(folder) = data_folder {
+        line.push_str(&format!(" --dir {}", shell_word(folder)));
+    }
+    line
+}
+
+/// A finding of an adapter, which knows neither the folder nor the transport: the install that its fix names becomes
+/// the whole command line.
+pub(crate) fn with_command_line(finding: Finding, harness: &str, line: &str) -> Finding {
+    let short = format!("`relay-mesh install {harness}`");
+    Finding { fix: finding.fix.map(|fix| fix.replace(&short, &format!("`{line}`"))), ..finding }
+}
+
 #[cfg(test)]
 mod tests {
+    use mesh::ports::harness::Severity;
+
     use super::*;
 
     fn check(reach: &Reach, data_folder: Option<&str>, expected: &str) {
@@ -139,6 +171,27 @@ mod tests {
             Some("/data"),
             r#"http://127.0.0.1:7423/mcp; hooks by /opt/relay-mesh; [("RELAY_DIR", "/data")]"#,
         );
+    }
+
+    #[test]
+    fn a_fix_is_a_command_line_that_can_be_copied() {
+        let installation = Installation { program: PathBuf::from("/opt/relay-mesh"), data_folder: None };
+        let tools = || Reach::Stdio(Some("reservations".parse().expect("a group")));
+        let http = || Reach::Http(ServerUrl::of_listener("127.0.0.1:7423"));
+        for (scope, reach, folder, data_folder, expected) in [
+            (Scope::Project, Reach::Stdio(None), ".", None, "--project ."),
+            (Scope::User, tools(), ".", None, "--user --tools core,reservations"),
+            (Scope::Project, http(), "/a b", None, "--project '/a b' --http-url http://127.0.0.1:7423/mcp"),
+            (Scope::User, Reach::Stdio(None), ".", Some("/data"), "--user --dir /data"),
+        ] {
+            let setup = setup(Action::Install, scope, &reach, &installation);
+            let line = command_line("codex", &setup, Path::new(folder), data_folder.map(Path::new));
+            assert_eq!(line, format!("relay-mesh install codex {expected}"));
+            let fix = Some("run `relay-mesh install codex` again".to_owned());
+            let finding = Finding { severity: Severity::Broken, what: "no server".to_owned(), fix };
+            let told = with_command_line(finding, "codex", &line).fix;
+            assert_eq!(told, Some(format!("run `relay-mesh install codex {expected}` again")));
+        }
     }
 
     #[test]

@@ -23,6 +23,11 @@ impl ScopeArgs {
         if self.user { Scope::User } else { Scope::Project }
     }
 
+    /// The project's folder as it was typed, for a command line that is to be copied.
+    pub(crate) fn typed_folder(&self) -> &Path {
+        self.project.as_deref().unwrap_or(Path::new("."))
+    }
+
     /// The project's folder with symlinks resolved, for a command run in `workdir`.
     pub(crate) fn folder(&self, workdir: &Path) -> Result<PathBuf, CommandError> {
         let named = self.project.as_deref().map_or_else(|| workdir.to_owned(), |project| workdir.join(project));

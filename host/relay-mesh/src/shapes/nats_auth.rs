@@ -49,7 +49,9 @@ pub(crate) struct AuthShape {
 }
 
 impl AuthShape {
-    pub(crate) fn next_steps(&self) -> Vec<String> {
+    /// What is left to do. `own_file` is the user's settings file on this machine; what another's variables say of its
+    /// place is not known here.
+    pub(crate) fn next_steps(&self, own_file: &str) -> Vec<String> {
         let mut steps = vec![
             format!("this machine is `{}`; `relay-mesh nats-auth` says the same on each other one", self.machine),
             "start the server by `nats-server -c nats.conf` with those variables set".to_owned(),
@@ -64,9 +66,9 @@ impl AuthShape {
                 Some(_) => "nkey = \"FILE\"".to_owned(),
                 None => format!("user = \"{}\", password = \"FILE\"", host.machine),
             };
+            let file = if host.machine == self.machine { own_file } else { "~/.config/relay-mesh/config.toml" };
             format!(
-                "on `{}`, in ~/.config/relay-mesh/config.toml: store = \"nats://SERVER\" and in [nats] {login}, \
-                 domain = \"{}\"",
+                "on `{}`, in {file}: store = \"nats://SERVER\" and in [nats] {login}, domain = \"{}\"",
                 host.machine, host.domain
             )
         }));
@@ -77,5 +79,31 @@ impl AuthShape {
 impl Show for AuthShape {
     fn text(&self) -> String {
         self.configuration.trim_end().to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_of_this_machine_are_named_where_they_are() {
+        let machine = |name: &str| MachineShape {
+            machine: name.to_owned(),
+            nkey: None,
+            password_variable: None,
+            domain: "relay".to_owned(),
+            writes: Vec::new(),
+        };
+        let shape = AuthShape {
+            machine: "one".to_owned(),
+            operator: "relay-operator".to_owned(),
+            operator_password: "OPERATOR".to_owned(),
+            machines: vec![machine("one"), machine("two")],
+            configuration: String::new(),
+        };
+        let steps = shape.next_steps("~/settings/relay-mesh/config.toml").join("\n");
+        assert!(steps.contains("on `one`, in ~/settings/relay-mesh/config.toml: "), "{steps}");
+        assert!(steps.contains("on `two`, in ~/.config/relay-mesh/config.toml: "), "{steps}");
     }
 }

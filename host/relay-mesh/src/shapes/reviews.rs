@@ -273,6 +273,7 @@ impl Show for PipelineShape {
         } else {
             format!("pipeline {id}: it is not reviewed as it is now")
         });
+        lines.extend(list(result, "notes").filter_map(Value::as_str).map(printable_line));
         if result["branch"].is_string()
             && list(result, "files_written").chain(list(result, "files_deleted")).count() > 0
         {

@@ -4,7 +4,8 @@ use std::io;
 use std::path::Path;
 
 use tokio::io::AsyncWriteExt;
-use tokio::net::UnixStream;
+
+use crate::unix::UnixStream;
 
 pub(super) async fn tell(path: &Path, line: &[u8]) -> Result<String, String> {
     let told = async {

@@ -17,6 +17,7 @@ use crate::atomic_write;
 use crate::context::Context;
 use crate::environment::Environment;
 use crate::install_channel::shell_word;
+use crate::unix;
 
 /// What runs the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +73,7 @@ impl Manager {
     pub(crate) fn of_this_system(environment: &Environment) -> Option<Manager> {
         if cfg!(target_os = "macos") {
             let library = environment.home()?.join("Library");
-            Some(Manager::Launchd { library, user: rustix::process::getuid().as_raw() })
+            Some(Manager::Launchd { library, user: unix::starter() })
         } else {
             let configuration = environment.xdg("XDG_CONFIG_HOME", ".config")?;
             Some(Manager::Systemd(configuration.join("systemd/user")))

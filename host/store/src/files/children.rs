@@ -8,11 +8,9 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use rustix::fs::{Access, AtFlags, Mode, OFlags, accessat, openat};
-use rustix::io::{Errno, retry_on_intr};
-
 use super::shared::Shared;
 use super::value::{self, ValueBytes};
+use crate::unix;
 use crate::{Child, ChildLeaf, Key, Leaf, Revision, StoreError, Taker, Versioned};
 
 /// The number of children from which two threads share the work. The second one halves the wait; on most machines a
@@ -175,15 +173,15 @@ impl Glance {
 
     /// Reads the file of a value and returns the value's range in it, or why it is damaged; none if there is no value.
     fn value(&self, file: &str, bytes: &mut Vec<u8>) -> Result<Option<ReadValue>, StoreError> {
-        let opened = retry_on_intr(|| openat(&self.folder, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()));
-        match opened.and_then(|opened| value::read_all(opened, bytes)) {
+        let opened = unix::open_in(&self.folder, file);
+        match opened.and_then(|opened| value::read_all(&opened, bytes)) {
             Ok(()) => {}
-            Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::ISDIR) => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
                 let why = "it is a folder".to_owned();
                 return Ok(Some(Err(value::damaged(&self.path.join(file), why))));
             }
-            Err(error) => match StoreError::io("could not read", &self.path.join(file))(error.into()) {
+            Err(error) => match StoreError::io("could not read", &self.path.join(file))(error) {
                 error @ StoreError::Damaged { .. } => return Ok(Some(Err(error))),
                 error => return Err(error),
             },
@@ -193,6 +191,6 @@ impl Glance {
     }
 
     fn is_missing(&self, file: &str) -> bool {
-        accessat(&self.folder, file, Access::EXISTS, AtFlags::empty()) == Err(Errno::NOENT)
+        unix::is_missing_in(&self.folder, file)
     }
 }

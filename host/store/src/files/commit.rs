@@ -9,15 +9,15 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use super::disk::{self, Access, Disk};
-use super::flock::{self, Sharing, UntilDropped};
 use super::layout::LogPaths;
 use super::mark::{self, Gate, Mark, SyncRange, SyncState, judge};
+use crate::unix::FileExt;
+use crate::unix::flock::{self, Sharing, UntilDropped};
 
 /// How long to sleep if the gate is open although a sync is in progress: the leader is about to lock it, or has just
 /// unlocked it.

@@ -3,8 +3,9 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+
+use crate::unix::{self, DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 
 /// The permissions of every file of the store.
 const FILE_MODE: u32 = 0o600;
@@ -37,15 +38,7 @@ pub trait Disk: Send + Sync + 'static {
     /// this, nothing is reserved.
     fn reserve(&self, file: &File, path: &Path, bytes: u64) -> io::Result<()> {
         let _ = path;
-        #[cfg(target_os = "linux")]
-        if let Err(error @ (rustix::io::Errno::NOSPC | rustix::io::Errno::DQUOT)) =
-            rustix::fs::fallocate(file, rustix::fs::FallocateFlags::KEEP_SIZE, 0, bytes)
-        {
-            return Err(error.into());
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = (file, bytes);
-        Ok(())
+        unix::reserve(file, bytes)
     }
 
     /// Cuts a file back to a length.
@@ -162,7 +155,7 @@ pub(super) fn open_root(disk: &dyn Disk, root: &Path) -> io::Result<()> {
         return Err(io::Error::from(io::ErrorKind::NotADirectory));
     }
     // Asks the system, because the mode bits do not say which of them apply to this user.
-    rustix::fs::access(root, rustix::fs::Access::READ_OK | rustix::fs::Access::EXEC_OK)?;
+    unix::check_listable(root)?;
     if there.mode() & 0o077 != 0 {
         let repaired = fs::set_permissions(root, fs::Permissions::from_mode(FOLDER_MODE));
         report_repair(root, there.mode(), repaired);

@@ -2,21 +2,33 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::disk::{self, Access};
-use super::flock::{self, Sharing};
 use super::layout::hold_path;
 use super::shared::Shared;
+use crate::unix::flock::{self, Sharing};
 use crate::{Hold, Key, StoreError};
+
+/// How often to open a file that is removed again and again.
+const TRIES: usize = 100;
 
 /// Takes a key; none while another holder, in this process or another, has it.
 pub(super) fn take(shared: &Shared, key: &Key) -> Result<Option<Box<dyn Hold>>, StoreError> {
     let path = hold_path(&shared.root, key);
-    let opened = disk::open_or_create(&*shared.disk, &shared.root, &path, Access::InPlace);
-    let file = opened.map_err(StoreError::io("could not open", &path))?;
-    let taken = flock::try_lock(&file, Sharing::Alone).map_err(StoreError::io("could not lock", &path))?;
-    Ok(taken.then(|| Box::new(FileHold { key: key.clone(), _file: file }) as Box<dyn Hold>))
+    for _ in 0..TRIES {
+        let opened = disk::open_or_create(&*shared.disk, &shared.root, &path, Access::InPlace);
+        let file = opened.map_err(StoreError::io("could not open", &path))?;
+        if !flock::try_lock(&file, Sharing::Alone).map_err(StoreError::io("could not lock", &path))? {
+            return Ok(None);
+        }
+        // A cleanup may have removed it after it was opened. Then the next to come would lock another file.
+        if file.metadata().map_err(StoreError::io("could not look at", &path))?.nlink() > 0 {
+            return Ok(Some(Box::new(FileHold { key: key.clone(), _file: file })));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a process holds a key of a data folder. It takes the key for a moment to see, so another process that would

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -10,11 +9,12 @@ use tokio::sync::OwnedMutexGuard;
 
 use super::disk::{self, Access, Disk};
 use super::executor;
-use super::flock::{self, Sharing};
 use super::layout::{LogPaths, position};
 use super::reading;
 use super::segments::{SegmentState, Segments};
 use super::shared::Shared;
+use crate::unix::MetadataExt;
+use crate::unix::flock::{self, Sharing};
 use crate::{Durability, Position, StoreError};
 
 /// The log's lock, held. Released on drop, so also when the task that took it is cancelled.

@@ -5,7 +5,6 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
@@ -13,7 +12,6 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 use super::commit::{Commit, SyncOutcome, SyncTarget};
 use super::disk::{self, Access};
 use super::executor;
-use super::flock::Sharing;
 use super::layout::{LogPaths, position, segment_and_offset};
 use super::lines;
 use super::locked::{self, Active, Allowed, Handles, Locked};
@@ -21,6 +19,8 @@ use super::mark::SyncRange;
 use super::reading;
 use super::segments::{SegmentState, Segments};
 use super::shared::Shared;
+use crate::unix::MetadataExt;
+use crate::unix::flock::Sharing;
 use crate::{AppendError, Batch, Durability, Expect, Key, Position, StoreError};
 
 /// One log, with the files that this process has open for it.

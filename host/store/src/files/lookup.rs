@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::executor;
@@ -11,6 +10,7 @@ use super::layout::{position, segment_and_offset};
 use super::lines;
 use super::log::Log;
 use super::reading;
+use crate::unix::FileExt;
 use crate::{Batch, Entry, Position, Seek, StoreError, Term, TermOrder};
 
 /// The least number of bytes per read.

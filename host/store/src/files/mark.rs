@@ -3,6 +3,8 @@
 use std::fs;
 use std::sync::OnceLock;
 
+use crate::unix;
+
 /// How far a log is on disk. Void after a reboot: data that was only in memory is lost, while the mark's file is still
 /// there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,7 +189,7 @@ pub(super) fn this_boot() -> &'static str {
     BOOT.get_or_init(|| match fs::read_to_string("/proc/sys/kernel/random/boot_id") {
         Ok(boot) => boot.trim().to_owned(),
         Err(_) => {
-            let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+            let now = unix::now();
             format!("process-{}-{}-{}", std::process::id(), now.tv_sec, now.tv_nsec)
         }
     })

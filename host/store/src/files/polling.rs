@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
 use super::watch::Targets;
+use crate::unix::{self, MetadataExt};
 
 /// File timestamps are coarse: within this many seconds two writes may have the same time.
 const COARSE_SECONDS: i64 = 1;
@@ -56,7 +56,7 @@ impl Polling {
 }
 
 fn look(targets: &Targets) -> Snapshot {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime).tv_sec;
+    let now = unix::now().tv_sec;
     let mut files = BTreeMap::new();
     let mut fresh = false;
     for path in targets.files() {

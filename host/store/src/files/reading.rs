@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use super::lines::{self, Lines};
 use super::locked::Active;
 use super::segments::{SegmentState, Segments};
 use crate::backend::LONGEST_ENTRY;
+use crate::unix::FileExt;
 use crate::{Batch, Position, StoreError};
 
 /// The least number of bytes per read.

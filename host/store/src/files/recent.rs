@@ -7,11 +7,11 @@
 
 use std::collections::HashMap;
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Versioned;
+use crate::unix::MetadataExt;
 
 /// The most cached values, and the longest one in bytes.
 const MOST: usize = 512;

@@ -2,11 +2,11 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use super::disk::Disk;
 use super::layout::{LogPaths, position};
 use crate::Position;
+use crate::unix::FileExt;
 
 /// The segments of a log, numbered in order of creation; a number is never used twice, so a position in a removed
 /// segment never refers to another segment.

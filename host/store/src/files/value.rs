@@ -6,32 +6,22 @@
 use std::fs::{self, File};
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::buffer::spare_capacity;
-use rustix::io::{Errno, retry_on_intr};
-use rustix::time::ClockId;
 use serde::Deserialize;
 
 use super::disk::{self, Access, Disk};
 use super::executor;
-use super::flock::{self, Sharing};
 use super::layout::{ValuePaths, value_path};
 use super::recent::{Recent, Stamp};
 use super::shared::Shared;
+use crate::unix::flock::{self, Sharing};
+use crate::unix::{self, FileExt};
 use crate::{Durability, Key, Revision, StoreError, SwapError, Versioned};
 
 pub(super) fn get(path: &Path) -> Result<Option<Versioned>, StoreError> {
     Ok(read(path)?.map(|(_, value)| value))
 }
-
-/// The clock of file timestamps.
-#[cfg(target_os = "linux")]
-const CLOCK: ClockId = ClockId::RealtimeCoarse;
-#[cfg(not(target_os = "linux"))]
-const CLOCK: ClockId = ClockId::Realtime;
 
 /// Reads a value, from the cache if the file is the same.
 pub(super) fn get_recent(recent: &Recent, path: &Path) -> Result<Option<Versioned>, StoreError> {
@@ -42,8 +32,7 @@ pub(super) fn get_recent(recent: &Recent, path: &Path) -> Result<Option<Versione
         return Ok(Some(value));
     }
     let Some((stamp, value)) = read(path)? else { return Ok(None) };
-    let now = rustix::time::clock_gettime(CLOCK);
-    recent.keep(path, stamp, &value, now.tv_sec);
+    recent.keep(path, stamp, &value, unix::file_time());
     Ok(Some(value))
 }
 
@@ -60,7 +49,7 @@ fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
         return Err(damaged(path, "it is a folder".to_owned()));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(found.len()).unwrap_or(0).saturating_add(1));
-    read_all(&file, &mut bytes).map_err(|error| failed(error.into()))?;
+    read_all(&file, &mut bytes).map_err(failed)?;
     match understood(&bytes) {
         Ok(Some((revision, ValueBytes::Within(at)))) => {
             bytes.truncate(at.end);
@@ -77,12 +66,12 @@ fn read(path: &Path) -> Result<Option<(Stamp, Versioned)>, StoreError> {
 
 /// Reads a whole value file into the buffer, growing it if needed. The file is written before it gets its name, so a
 /// read that does not fill the buffer has reached the end.
-pub(super) fn read_all(file: impl AsFd, bytes: &mut Vec<u8>) -> Result<(), Errno> {
+pub(super) fn read_all(file: &File, bytes: &mut Vec<u8>) -> io::Result<()> {
     bytes.clear();
     loop {
         bytes.reserve(1);
         let room = bytes.capacity() - bytes.len();
-        if retry_on_intr(|| rustix::io::read(&file, spare_capacity(bytes)))? < room {
+        if unix::read_into_capacity(file, bytes)? < room {
             return Ok(());
         }
         bytes.reserve(4 << 10);

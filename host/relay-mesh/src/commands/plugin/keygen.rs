@@ -1,8 +1,6 @@
 //! `relay-mesh plugin keygen`: make a key to sign adapters with.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use adapters::{PublisherKey, SigningKey};
@@ -14,6 +12,7 @@ use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::render::Show;
+use crate::unix;
 
 /// The length of a line of PEM.
 const LINE: usize = 64;
@@ -49,7 +48,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CommandError> 
 
 /// Never in the place of another file, and readable for nobody else.
 fn write(path: &std::path::Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = unix::create_private_file(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

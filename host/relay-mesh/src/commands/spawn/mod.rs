@@ -22,6 +22,7 @@ use crate::duration::span;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
 use crate::signals::Stop;
+use crate::unix;
 use crate::whole_numbers::at_least_one;
 
 /// Start an agent that you and others talk with
@@ -155,8 +156,7 @@ impl CommandSpec for Args {
             Some(Verb::Acp(verb)) => acp::run(verb, context).await,
             Some(Verb::Approve { id }) => approve::approve(id.as_deref(), context).await,
             Some(Verb::Work) => {
-                // It fails only if this process already leads a session, which is as good.
-                let _new_session = rustix::process::setsid();
+                unix::process::begin_session();
                 let mut stop = Stop::listen().map_err(StreamError::Input)?;
                 host::run(context, &mut stop).await?;
                 Ok(Exit::Success)

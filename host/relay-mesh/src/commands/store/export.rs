@@ -2,7 +2,6 @@
 
 use std::fs::Permissions;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use mesh::storage::migrate;
@@ -16,6 +15,7 @@ use crate::config::Shared;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::unix::PermissionsExt as _;
 
 /// Write everything as JSON lines
 #[derive(clap::Args, Debug)]

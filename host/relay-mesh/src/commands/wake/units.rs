@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::install_channel::shell_word;
 use crate::setup::agreement::Confirmation;
 use crate::setup::apply::{Performed, PlanContext, carry_out, shown_path};
+use crate::unix;
 use crate::wake::WakeSettings;
 use crate::wake::unit::{Manager, UnitError, Units};
 
@@ -132,10 +133,7 @@ fn units(context: &Context) -> Result<Units, CommandError> {
 
 /// The absolute path of a program: neither systemd nor launchd searches this shell's PATH.
 fn found(name: &str, context: &Context) -> Result<String, CommandError> {
-    let is_program = |path: &PathBuf| {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-    };
+    let is_program = |path: &PathBuf| unix::is_program(path);
     let candidates: Vec<PathBuf> = if name.contains('/') {
         vec![context.workdir.join(name)]
     } else {

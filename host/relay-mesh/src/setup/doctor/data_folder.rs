@@ -1,8 +1,7 @@
 //! Checks that the data folder can be written and read back, is private, and has room.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use crate::owner;
 
 use super::checked_logs::{self, CheckedLogs, DamagedLog, Depth, UnfinishedLog, is_log};
 use super::{broken, fine, shown};
+use crate::unix::{self, MetadataExt};
 
 /// A slower synced write is noticeable in every message sent.
 const SLOW: Duration = Duration::from_millis(50);
@@ -29,7 +29,7 @@ pub(crate) fn prove(folder: &Path, nonce: &str) -> Vec<Finding> {
         Ok(about) => about,
         Err(error) => return vec![unreadable(folder, &error)],
     };
-    vec![privacy(folder, about.uid(), about.mode(), rustix::process::getuid().as_raw()), round_trip(folder, nonce)]
+    vec![privacy(folder, about.uid(), about.mode(), unix::starter()), round_trip(folder, nonce)]
 }
 
 /// Which folder is used, and default folders beside it that are not.
@@ -75,11 +75,11 @@ fn is_foreign(path: &Path, us: u32) -> bool {
 /// Free space on the folder's disk.
 pub(crate) fn room(folder: &Path) -> Finding {
     let path = folder.display();
-    match rustix::fs::statvfs(folder) {
+    match unix::free_bytes(folder) {
         Err(error) => {
             broken(format!("the free space of {path} cannot be read: {error}"), "check the disk that it lies on")
         }
-        Ok(about) => scarce(about.f_bavail.saturating_mul(about.f_frsize), &path.to_string()),
+        Ok(left) => scarce(left, &path.to_string()),
     }
 }
 
@@ -273,7 +273,7 @@ fn set_aside(root: &Path, path: &Path) -> io::Result<PathBuf> {
 /// A free name for what is set aside. The folder is made.
 pub(super) fn place_aside(root: &Path, name: &str) -> io::Result<PathBuf> {
     let folder = root.join(SET_ASIDE);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    unix::make_private_folder(&folder)?;
     let name = name.replace('/', "-");
     let free = (0..u32::MAX).map(|number| folder.join(format!("{name}.{number}"))).find(|to| !to.exists());
     Ok(free.ok_or(io::ErrorKind::AlreadyExists)?)
@@ -358,7 +358,7 @@ fn round_trip(folder: &Path, nonce: &str) -> Finding {
 }
 
 fn write_synced(file: &Path, text: &str) -> io::Result<()> {
-    let mut opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    let mut opened = unix::create_private_file(file)?;
     opened.write_all(text.as_bytes())?;
     opened.sync_all()
 }

@@ -1,5 +1,6 @@
 //! The checks of one harness: its adapter, the harness itself, its settings, its hook.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -12,6 +13,7 @@ use mesh::sessions::SessionRecord;
 use super::hook::{self, Came};
 use super::{broken, fine, shown};
 use crate::compose::Open;
+use crate::config::Origin;
 use crate::context::Context;
 use crate::errors;
 use crate::errors::CommandError;
@@ -19,15 +21,22 @@ use crate::render::printable_line;
 use crate::server::of_harness::HarnessServerRecord;
 use crate::setup::installed::{Installed, scope_name};
 use crate::setup::project::{self, Looked};
-use crate::setup::request::{Installation, ServerUrl};
+use crate::setup::request::{Installation, ServerUrl, command_line, with_command_line};
+use crate::setup::scope_args::ScopeArgs;
 use crate::setup::shapes::Proof;
 use crate::setup::survey;
 
 /// How long a session has to start our server, in milliseconds.
 const STARTS_WITHIN: u64 = 10_000;
 
-/// Checks a harness. An adapter's failure is a finding; a failure of relay-mesh itself is an error.
-pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Result<Vec<Proof>, CommandError> {
+/// Checks a harness, with `--user` only in the user's own settings. An adapter's failure is a finding; a failure of
+/// relay-mesh itself is an error.
+pub(crate) async fn harness(
+    context: &Context,
+    open: &Open,
+    name: &str,
+    place: &ScopeArgs,
+) -> Result<Vec<Proof>, CommandError> {
     let began = Instant::now();
     let harness = match open.adapters.get(name).await {
         Ok(Some(harness)) => harness,
@@ -51,7 +60,11 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
     let mut installed = false;
     let mut by_hand = true;
     let mut starts_our_server = false;
-    for scope in [Scope::Project, Scope::User] {
+    let scopes: &[Scope] = match place.scope() {
+        Scope::Project => &[Scope::Project, Scope::User],
+        Scope::User => &[Scope::User],
+    };
+    for scope in scopes.iter().copied() {
         let looked = match scope {
             Scope::Project => project::look(context, &harness, reaches, &installation, &host).await,
             Scope::User => survey::look(harness.as_ref(), scope, &installation, &host).await.map(Looked::here),
@@ -59,7 +72,7 @@ pub(crate) async fn harness(context: &Context, open: &Open, name: &str) -> Resul
         match looked {
             Err(error) => tell("settings", adapter_failed(&error)),
             Ok(looked) => {
-                let findings = settings(&harness, name, &looked).await;
+                let findings = settings(context, &harness, &looked, place.typed_folder()).await;
                 let is_by_hand = looked.found.installed == Installed::ByHand;
                 // The harness may have a plugin of ours, of which its adapter tells.
                 let is_set_up = looked.found.is_set_up() || (is_by_hand && !findings.is_empty());
@@ -108,24 +121,27 @@ pub(crate) fn passed_over(unused: &Unused, installed: Option<&InstalledAdapters>
     Finding { severity: if is_installed { Severity::Broken } else { Severity::Warning }, what, fix }
 }
 
-async fn settings(harness: &Arc<dyn Harness>, name: &str, looked: &Looked) -> Vec<Finding> {
-    let Looked { found, elsewhere } = looked;
-    let scope = scope_name(found.scope);
-    let folder = elsewhere.as_ref().map_or(".".to_owned(), |elsewhere| elsewhere.set_up_in.display().to_string());
-    let again = match found.scope {
-        Scope::User => format!("relay-mesh install {name} --user"),
-        Scope::Project => format!("relay-mesh install {name} --project {folder}"),
-    };
+async fn settings(
+    context: &Context,
+    harness: &Arc<dyn Harness>,
+    Looked { found, elsewhere }: &Looked,
+    folder: &Path,
+) -> Vec<Finding> {
+    let (name, scope) = (harness.about().harness.as_str(), scope_name(found.scope));
+    let folder = elsewhere.as_ref().map_or(folder, |elsewhere| elsewhere.set_up_in.as_path());
+    let dir = &context.settings.dir;
+    let typed_dir = (dir.origin == Origin::Flags).then_some(dir.value.as_path());
+    let again = command_line(name, &found.setup, folder, typed_dir);
     match found.installed {
         Installed::No => vec![fine(format!("not set up for the {scope}; `{again}` does it"))],
         Installed::Yes | Installed::Outdated | Installed::ByHand => {
             let harness = elsewhere.as_ref().map_or(harness, |elsewhere| &elsewhere.harness);
-            let mut findings = match harness.check(&found.setup).await {
-                Ok(findings) => findings,
+            let mut findings: Vec<Finding> = match harness.check(&found.setup).await {
+                Ok(found) => found.into_iter().map(|finding| with_command_line(finding, name, &again)).collect(),
                 Err(error) => vec![adapter_failed(&error)],
             };
             if elsewhere.is_some() {
-                let title = &harness.about().title;
+                let (title, folder) = (&harness.about().title, folder.display());
                 findings.insert(0, fine(format!("set up for the project in {folder}, which {title} uses here too")));
             }
             if found.installed == Installed::Outdated && findings.iter().all(|finding| finding.severity == Severity::Ok)

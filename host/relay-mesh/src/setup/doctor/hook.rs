@@ -2,7 +2,6 @@
 
 use std::fs::Permissions;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use tokio::time::timeout;
 
 use super::{broken, fine, shown};
 use crate::compose::PLUGINS;
+use crate::unix::PermissionsExt;
 
 /// A slower hook is noticeable: the harness waits for it before running the tool.
 const SLOW: Duration = Duration::from_millis(500);

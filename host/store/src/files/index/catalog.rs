@@ -6,10 +6,10 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::format::{Header, key_of};
+use crate::unix::OpenOptionsExt;
 use crate::{Term, TermOrder};
 
 const MAGIC: &[u8; 8] = b"relayct2";

@@ -5,10 +5,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use sha2::{Digest, Sha256};
 
+use crate::unix::FileExt;
 use crate::{Term, TermOrder};
 
 const MAGIC: &[u8; 8] = b"relayix1";

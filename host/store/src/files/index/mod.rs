@@ -10,7 +10,6 @@ mod search;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt as _, OpenOptionsExt};
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,6 +17,7 @@ pub(super) use self::catalog::{Catalog, Verdict, WRITTEN_AFTER};
 pub(super) use self::format::{Header, Highest, key_of, prefix};
 use self::rows::Builder;
 pub(super) use self::search::{entries_at, scan};
+use crate::unix::{FileExt as _, OpenOptionsExt};
 use crate::{IndexRule, Key};
 
 /// After this time the draft of an index is taken for that of a process that was killed.

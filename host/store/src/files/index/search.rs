@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use aho_corasick::AhoCorasick;
 
 use crate::backend::{LONGEST_ENTRY, has_any, is_json};
+use crate::unix::FileExt;
 use crate::{Entry, Position, Term};
 
 /// How much is read at a time.

@@ -7,7 +7,7 @@ use rustix::fs::{FlockOperation, flock};
 
 /// Whether others may share a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sharing {
+pub(crate) enum Sharing {
     /// For readers, so that none of them sees a half-done write.
     Shared,
     /// For a writer, exclusively.
@@ -15,7 +15,7 @@ pub(super) enum Sharing {
 }
 
 /// Takes a lock; waits without a limit.
-pub(super) fn lock(file: &File, sharing: Sharing) -> io::Result<()> {
+pub(crate) fn lock(file: &File, sharing: Sharing) -> io::Result<()> {
     let operation = match sharing {
         Sharing::Shared => FlockOperation::LockShared,
         Sharing::Alone => FlockOperation::LockExclusive,
@@ -24,7 +24,7 @@ pub(super) fn lock(file: &File, sharing: Sharing) -> io::Result<()> {
 }
 
 /// Takes a lock if it is free; returns whether it was taken.
-pub(super) fn try_lock(file: &File, sharing: Sharing) -> io::Result<bool> {
+pub(crate) fn try_lock(file: &File, sharing: Sharing) -> io::Result<bool> {
     let operation = match sharing {
         Sharing::Shared => FlockOperation::NonBlockingLockShared,
         Sharing::Alone => FlockOperation::NonBlockingLockExclusive,
@@ -37,7 +37,7 @@ pub(super) fn try_lock(file: &File, sharing: Sharing) -> io::Result<bool> {
 }
 
 /// A lock that is released on drop.
-pub(super) struct UntilDropped<'file>(pub(super) &'file File);
+pub(crate) struct UntilDropped<'file>(pub(crate) &'file File);
 
 impl Drop for UntilDropped<'_> {
     fn drop(&mut self) {
@@ -46,7 +46,7 @@ impl Drop for UntilDropped<'_> {
 }
 
 /// Releases a lock. If the system refuses, this only logs it: closing the file releases the lock too.
-pub(super) fn unlock(file: &File) {
+pub(crate) fn unlock(file: &File) {
     if let Err(error) = flock(file, FlockOperation::Unlock) {
         tracing::warn!(%error, "a lock could not be given back before its file is closed");
     }

@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 
 /// The longest path that fits into an address, with the zero that ends it: 108 bytes on Linux, 104 on macOS
 /// and the BSDs.
-pub(super) const LONGEST: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+const LONGEST: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// Connects to the socket at a path of any length.
 #[cfg(target_os = "linux")]
