@@ -3,6 +3,7 @@
 
 The crate that runs adapters needs them as components, and what is packed has no sources of them: they travel with it,
 with their digests. `--install ROOT` builds the program from the packed files alone, somewhere else, into ROOT/bin.
+`--publish` gives to crates.io what it does not have yet, after a build (`make plugins`).
 """
 
 import argparse
@@ -15,6 +16,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +26,7 @@ from release import ROOT
 
 PREBUILT = ROOT / "host/adapters/prebuilt"
 PROGRAM = "relay-mesh"
+INDEX = "https://index.crates.io"
 
 
 def cargo(*words: str, folder: Path = ROOT) -> str:
@@ -98,11 +102,38 @@ def install(out: Path, root: Path) -> None:
         cargo("install", *patches, *words, "--path", program, folder=Path(scratch))
 
 
+def publish() -> None:
+    """Cargo takes them in the order of their dependencies, and waits until crates.io offers each. Those that are there
+    already are left out, so that a run which broke off can be run again."""
+    missing = [name for name, version in published() if version not in versions_on_crates_io(name)]
+    if not missing:
+        print("all crates were published already")
+        return
+    with with_components():
+        words = [word for name in missing for word in ("-p", name)]
+        cargo("publish", "--locked", "--allow-dirty", "--no-verify", *words)
+    print(f"published: {', '.join(missing)}")
+
+
+def versions_on_crates_io(name: str) -> set[str]:
+    request = urllib.request.Request(f"{INDEX}/{name[:2]}/{name[2:4]}/{name}", headers={"User-Agent": PROGRAM})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return {json.loads(line)["vers"] for line in answer.read().decode().splitlines()}
+    except urllib.error.HTTPError as error:
+        if error.code in (404, 410, 451):
+            return set()
+        raise PackagingError(f"crates.io does not say which versions of {name} it has: {error}") from error
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="where packages go [default: dist]")
     parser.add_argument("--install", type=Path, metavar="ROOT", help="build the program from what is packed there")
+    parser.add_argument("--publish", action="store_true", help="give them to crates.io")
     choice = parser.parse_args()
+    if choice.publish:
+        return finish(publish)
     return finish(lambda: install(choice.out, choice.install) if choice.install else pack(choice.out))
 
 

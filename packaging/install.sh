@@ -27,6 +27,18 @@ cleaned_up() {
     [ -z "$unfinished" ] || rm -rf "$unfinished"
 }
 
+# What an installer left that was killed, or ended with the machine's power. Of several that run at once none takes
+# another's folder: one goes only if it is this user's, no process here has its number, and nothing was put into it for
+# more than a day, because a container that shares this folder has numbers of its own.
+remove_leftovers() {
+    for left in "$bin"/.relay-mesh-install-[0-9]*; do
+        # On macOS +1 is for more than one day, on Linux for two and more.
+        [ -n "$(find "$left" -prune -type d -user "$(id -u)" -mtime +1 2>/dev/null)" ] || continue
+        number=${left##*/.relay-mesh-install-}
+        kill -0 "${number%%-*}" 2>/dev/null || rm -rf "$left" || true
+    done
+}
+
 target() {
     case "$(uname -s) $(uname -m)" in
         "Linux x86_64" | "Linux amd64") echo x86_64-unknown-linux-musl ;;
@@ -44,7 +56,7 @@ target() {
     esac
 }
 
-# The folder of the program. Root with somebody else's HOME (`sudo` keeps it on some systems) would leave files there
+# The folder of the program. Root with another user's HOME (`sudo` keeps it on some systems) would leave files there
 # that their owner cannot replace.
 folder() {
     if [ -n "${RELAY_MESH_BIN:-}" ]; then
@@ -114,12 +126,13 @@ target=$(target)
 bin=$(folder)
 mkdir -p "$bin" || fail "$bin cannot be made" "set RELAY_MESH_BIN to a folder that you may write to"
 [ ! -d "$bin/relay-mesh" ] || fail "$bin/relay-mesh is a folder" "set RELAY_MESH_BIN to another folder"
+remove_leftovers
 trap cleaned_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 # Beside the program, so that the last step is a rename within one file system.
-mkdir "$bin/.relay-mesh-install-$$" || fail "$bin cannot be written to" "set RELAY_MESH_BIN to a folder that you may write to"
-unfinished=$bin/.relay-mesh-install-$$
+unfinished=$(mktemp -d "$bin/.relay-mesh-install-$$-XXXXXX") ||
+    fail "$bin cannot be written to" "set RELAY_MESH_BIN to a folder that you may write to"
 
 # By xz it is a third smaller. The tar of macOS unpacks it without a program xz.
 if has xz || [ "$(uname -s)" = Darwin ]; then

@@ -41,6 +41,7 @@ def manifest(release: Release, name: str, further: dict) -> Entry:
         "version": release.version,
         "description": release.project.summary,
         "homepage": release.project.homepage,
+        **repository(release.project.repository),
         "license": "MIT OR Apache-2.0",
         "files": ["bin"],
         **further,
@@ -50,3 +51,7 @@ def manifest(release: Release, name: str, further: dict) -> Entry:
 
 def packed(release: Release, entries: list[Entry], licences: dict[str, bytes]) -> bytes:
     return tar_gz(entries + [Entry(f"package/{name}", text) for name, text in licences.items()], release.epoch)
+
+
+def repository(address: str) -> dict:
+    return {"repository": {"type": "git", "url": f"git+{address}.git"}} if address else {}

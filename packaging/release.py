@@ -24,6 +24,7 @@ class Project:
 
     maintainer: str
     homepage: str
+    repository: str
     downloads: str
     npm_scope: str
     minisign_key: str

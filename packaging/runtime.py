@@ -1,5 +1,5 @@
-"""What is linked into the binary and is no crate: Rust's standard library and, on Linux, musl. Both come with the
-compiler, and their versions are read there.
+"""What is linked into the binary and is no crate: Rust's standard library, wasi-libc in the adapters and, on Linux, musl.
+All come with the compiler, and their versions are read there.
 """
 
 import functools
@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from errors import PackagingError
+from linked import ADAPTERS_TARGET
 from release import ROOT, run
 
 
@@ -32,7 +33,7 @@ class RuntimePart:
 
 @functools.cache
 def runtime(triple: str) -> tuple[RuntimePart, ...]:
-    """Each stands on those after it."""
+    """The first stands on the others."""
     sysroot = Path(run(["rustc", "--print", "sysroot"], cwd=ROOT).decode().strip())
     library = RuntimePart(
         name="rust-std",
@@ -42,17 +43,38 @@ def runtime(triple: str) -> tuple[RuntimePart, ...]:
         source="https://github.com/rust-lang/rust",
         text=notices(sysroot),
     )
+    inside = RuntimePart(
+        name="wasi-libc",
+        called="wasi-libc",
+        version=wasi_version(c_library(sysroot, ADAPTERS_TARGET)),
+        licence="(Apache-2.0 WITH LLVM-exception OR Apache-2.0 OR MIT) AND MIT AND BSD-2-Clause AND CC0-1.0",
+        source="https://github.com/WebAssembly/wasi-libc",
+        text=(ROOT / "packaging/notices/wasi-libc.txt").read_text(),
+    )
     if not triple.endswith("-linux-musl"):
-        return (library,)
+        return library, inside
     musl = RuntimePart(
         name="musl",
         called="musl",
-        version=musl_version(sysroot / "lib/rustlib" / triple / "lib/self-contained/libc.a"),
+        version=musl_version(c_library(sysroot, triple)),
         licence="MIT",
         source="https://git.musl-libc.org/cgit/musl",
         text=(ROOT / "packaging/notices/musl.txt").read_text(),
     )
-    return library, musl
+    return library, inside, musl
+
+
+def c_library(sysroot: Path, triple: str) -> Path:
+    return sysroot / "lib/rustlib" / triple / "lib/self-contained/libc.a"
+
+
+def wasi_version(library: Path) -> str | None:
+    """wasi-libc has no numbers of its own: its tags are named after the wasi-sdk that builds it. The paths of the sources,
+    for debuggers, begin with that one's version."""
+    if not library.is_file():
+        return None
+    found = set(re.findall(rb"wasisdk://v(\d+)\.\d+", library.read_bytes()))
+    return f"wasi-sdk-{found.pop().decode()}" if len(found) == 1 else None
 
 
 def musl_version(library: Path) -> str | None:

@@ -23,10 +23,11 @@ def build(release: Release) -> dict[str, bytes]:
     parts = [component(packages[crate], names[crate], checksums) for crate in edges if crate != binary]
     below_all = runtime(release.target.triple)
     stands_on = {names[crate]: {names[one] for one in below} for crate, below in edges.items()}
-    stands_on[names[binary]].add(below_all[0].package_url())
-    for place, one in enumerate(below_all):
-        parts.append(runtime_component(one))
-        stands_on[one.package_url()] = {further.package_url() for further in below_all[place + 1:]}
+    library, *c_libraries = below_all
+    stands_on[names[binary]].add(library.package_url())
+    stands_on[library.package_url()] = {one.package_url() for one in c_libraries}
+    stands_on.update({one.package_url(): set() for one in c_libraries})
+    parts += [runtime_component(one) for one in below_all]
     digest = hashlib.sha256(release.program).hexdigest()
     program = {
         "type": "application",

@@ -210,6 +210,10 @@ fn an_install_for_the_user_leaves_it_to_the_plugin() {
             let doctor = told(&["doctor", harness]);
             assert!(doctor.contains(&format!("`{removes} {ID}` removes it")), "{doctor}");
             assert!(doctor.contains("hook: "), "the hook is tried: {doctor}");
+            for how in ["--dry-run", "--yes"] {
+                let all = told(&["uninstall", "--all", how]);
+                assert!(all.contains(&format!("which it removes itself: {removes} {ID}")), "{how}: {all}");
+            }
         }
     });
 }

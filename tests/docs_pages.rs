@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use test_support::{Program, Stage, isolated};
+use test_support::{PageCommand, Program, Stage, isolated, page_blocks, page_commands, run_page};
 
 /// The user that no list of users has.
 const NOBODY: &str = "54321";
@@ -213,64 +213,20 @@ fn no_variable_is_left_out() {
     assert!(invented.is_empty(), "nothing reads or sets the variables {invented:?} of docs/configuration.md");
 }
 
-#[test]
-fn output_fits_a_page_where_the_page_leaves_something_out() {
-    for (page, told, expected) in [
-        ("a  b", "a b\n", true),
-        ("a …\n…\nz", "a 1\nb\nc\nz", true),
-        ("a\n…", "a", true),
-        ("…b… c", "ab1 c", true),
-        ("a…a", "a", false),
-        ("a", "a\nb", false),
-        ("a\nb", "a", false),
-    ] {
-        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(fits(&lines(page), &told.lines().collect::<Vec<_>>()), expected, "{page} | {told}");
-    }
-}
-
-/// A command of a page, and what it prints there.
-#[derive(Debug)]
-struct Command {
-    /// The heading above.
-    section: String,
-    typed: String,
-    exits: i32,
-    prints: Vec<String>,
-}
-
 /// The commands of a page. Every block has the form of a terminal.
-fn commands(name: &str) -> Vec<Command> {
-    let (mut section, mut inside) = (String::new(), false);
-    let mut all: Vec<Command> = Vec::new();
-    for line in page(name).lines() {
-        if let Some(kind) = line.strip_prefix("```") {
-            assert!(inside != (kind == "console"), "{name}: a block is of the kind `console`: {line}");
-            inside = !inside;
-        } else if let (false, Some(heading)) = (inside, line.strip_prefix("## ")) {
-            section = heading.to_owned();
-        } else if let (true, Some(typed)) = (inside, line.strip_prefix("$ ")) {
-            let (typed, exits) = typed.split_once(" # exits with ").unwrap_or((typed, "0"));
-            let exits = exits.parse().expect("an exit code");
-            all.push(Command { section: section.clone(), typed: typed.to_owned(), exits, prints: Vec::new() });
-        } else if inside {
-            all.last_mut().expect("a block begins with a command").prints.push(line.to_owned());
-        }
+fn commands(name: &str) -> Vec<PageCommand> {
+    let path = format!("docs/{name}");
+    for block in page_blocks(&path) {
+        assert_eq!(block.kind, "console", "{name}: a block is of the kind `console`: {block:?}");
     }
-    all
+    page_commands(&path)
 }
 
 /// Runs commands one after the other, each in the shell for its section.
-fn run(stage: &Stage, commands: &[Command], at_least: usize, shell: impl Fn(&str) -> Program) {
+fn run(stage: &Stage, commands: &[PageCommand], at_least: usize, shell: impl Fn(&str) -> Program) {
     assert!(commands.len() >= at_least, "the page has its commands: {commands:?}");
     std::fs::create_dir_all(stage.folder.join("runner")).expect("the stage is writable");
-    for command in commands {
-        let Command { section, typed, exits, prints } = command;
-        let outcome = shell(section).arg(format!("exec 2>&1\n{typed}")).run();
-        assert_eq!(outcome.code, Some(*exits), "{section}: {typed}: {outcome:?}");
-        let told: Vec<&str> = outcome.stdout.lines().filter(|line| !line.trim().is_empty()).collect();
-        assert!(fits(prints, &told), "{section}: {typed}\nthe page: {prints:#?}\nit printed: {told:#?}");
-    }
+    run_page(commands, shell);
 }
 
 /// A shell of the user that gets one more argument, its commands.
@@ -284,32 +240,6 @@ fn environment(stage: &Stage, without: &[&str]) -> Vec<(String, String)> {
     all.retain(|(name, _)| name != "RELAY_DIR" && !without.contains(&name.as_str()));
     all.push(("RUNNER_TEMP".to_owned(), stage.folder.join("runner").display().to_string()));
     all
-}
-
-/// Whether lines are those of a page, where `…` stands for anything in a line, and alone for any number of lines. How
-/// much space there is between words does not count.
-fn fits(page: &[String], told: &[&str]) -> bool {
-    match page.split_first() {
-        None => told.is_empty(),
-        Some((line, rest)) if line.trim() == "…" => (0..=told.len()).any(|skipped| fits(rest, &told[skipped..])),
-        Some((line, rest)) => {
-            told.split_first().is_some_and(|(first, others)| line_fits(line, first) && fits(rest, others))
-        }
-    }
-}
-
-fn line_fits(page: &str, told: &str) -> bool {
-    let spaced = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (page, told) = (spaced(page), spaced(told));
-    let Some((start, rest)) = page.split_once('…') else { return page == told };
-    let Some(mut left) = told.strip_prefix(start) else { return false };
-    let mut parts: Vec<&str> = rest.split('…').collect();
-    let end = parts.pop().unwrap_or_default();
-    for part in parts {
-        let Some((_, after)) = left.split_once(part) else { return false };
-        left = after;
-    }
-    left.ends_with(end)
 }
 
 /// A line of the page's tables of settings.

@@ -1,19 +1,35 @@
 //! docs/driving.md, line by line: two agents of different harnesses that review each other's work in worktrees, with a
 //! question that is answered from another terminal. With the real Codex and Claude Code, and a scripted model.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
-use test_support::{Model, ModelAnswer, Program, Script, Stage, environment_to_start, isolated, wait_or_show};
+use test_support::{
+    Model, ModelAnswer, PageBlock, Program, Script, Stage, environment_to_start, isolated, page_blocks, wait_or_show,
+};
 
-/// The lines for a shell of the part about two agents.
-fn lines() -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/driving.md");
-    let page = std::fs::read_to_string(page).expect("the page");
-    let (_, part) = page.split_once("## Two agents that review each other\n").expect("the part");
-    let (part, _) = part.split_once("\n## ").expect("its end");
-    let blocks = part.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
-    blocks.flat_map(str::lines).map(str::to_owned).collect()
+/// The part about two agents.
+const TWO: &str = "Two agents that review each other";
+
+/// The lines for a shell of a part, which its heading names; of the first one nothing does.
+fn lines(part: &str) -> Vec<String> {
+    let blocks: Vec<PageBlock> =
+        page_blocks("docs/driving.md").into_iter().filter(|block| block.kind == "sh").collect();
+    let others: Vec<_> = blocks.iter().filter(|block| ![TWO, ""].contains(&block.section.as_str())).collect();
+    assert!(others.is_empty(), "no test runs {others:?}");
+    blocks.into_iter().filter(|block| block.section == part).flat_map(|block| block.lines).collect()
+}
+
+fn environment(stage: &Stage, model: &Model) -> Vec<(String, String)> {
+    let mut environment = environment_to_start("codex", stage, model);
+    environment.extend(environment_to_start("claude-code", stage, model));
+    environment
+}
+
+/// Runs a line of the page in the project, and returns what it prints.
+fn run_line(stage: &Stage, environment: &[(String, String)], line: &str) -> String {
+    let variables = environment.iter().map(|(name, value)| (name, value));
+    let outcome = Program::new("sh").args(["-ec", line]).envs(variables).within(&stage.project).run();
+    assert_eq!(outcome.code, Some(0), "{line}: {outcome:?}");
+    outcome.stdout
 }
 
 /// Two models in one: which it is, is told by what it is told.
@@ -53,25 +69,37 @@ fn model() -> Model {
 }
 
 #[test]
+fn the_first_lines_of_the_page_start_two_agents_and_show_them() {
+    isolated(|| {
+        let model = model();
+        let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+        let environment = environment(&stage, &model);
+        let run = |line: &str| run_line(&stage, &environment, line);
+        let told: Vec<String> = lines("").iter().map(|line| run(line)).collect();
+        assert_eq!(told.len(), 4, "{told:?}");
+        assert!(told[2].contains("tester") && told[2].contains("fixer"), "{told:?}");
+        for agent in ["tester", "fixer"] {
+            let transcript = || run(&format!("relay-mesh spawn show {agent}"));
+            wait_or_show(agent, || transcript().contains("turn ends").then_some(()), transcript);
+            run(&format!("relay-mesh dismiss {agent}"));
+        }
+    });
+}
+
+#[test]
 fn two_agents_review_each_other_as_the_page_says() {
     isolated(|| {
         let model = model();
         let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
-        let mut environment = environment_to_start("codex", &stage, &model);
-        environment.extend(environment_to_start("claude-code", &stage, &model));
-        let run = |line: &str| {
-            let shell = Program::new("sh").args(["-ec", line]).envs(environment.clone()).within(&stage.project);
-            let outcome = shell.run();
-            assert_eq!(outcome.code, Some(0), "{line}: {outcome:?}");
-            outcome.stdout
-        };
+        let environment = environment(&stage, &model);
+        let run = |line: &str| run_line(&stage, &environment, line);
         let transcript = |of: &str| run(&format!("relay-mesh spawn show {of}"));
         let both = || format!("{}\n\n{}", transcript("builder"), transcript("checker"));
         let has = |of: &str, words: &str| {
             wait_or_show(words, || transcript(of).contains(words).then_some(()), both);
         };
         let mut printed = Vec::new();
-        for line in lines() {
+        for line in lines(TWO) {
             // What a user sees before they type it.
             match line.as_str() {
                 line if line.starts_with("relay-mesh steer builder") => {

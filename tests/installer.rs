@@ -78,6 +78,57 @@ fn the_archive_is_the_one_for_the_processor_of_the_mac() {
 }
 
 #[test]
+fn what_a_killed_installer_left_is_removed_after_more_than_a_day() {
+    isolated(|| {
+        let stage = stage();
+        let place = InstallFolder(stage.folder.join("killed"));
+        let outcome = place.install(KILLED);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        // The room's first process is there, the last possible number is no process's.
+        place.holds(
+            "2.0.0",
+            &[
+                ".relay-mesh-install-1-running",
+                ".relay-mesh-install-4194304-fresh",
+                ".relay-mesh-install-4194304-link",
+                ".relay-mesh-install-of-another-kind",
+            ],
+        );
+        assert!(place.0.join("elsewhere/file").is_file(), "a link is not followed");
+    });
+}
+
+/// One installer is killed while it downloads, long ago; beside what it left are folders that are to stay.
+const KILLED: &str = r#"stub cp 'kill -9 $PPID'; sh $INSTALLER && exit 9; rm tools/cp
+[ -d $BIN/.relay-mesh-install-*-* ]; mkdir elsewhere; touch elsewhere/file
+cd $BIN; mkdir .relay-mesh-install-4194304 .relay-mesh-install-1-running .relay-mesh-install-of-another-kind
+touch .relay-mesh-install-4194304/relay-mesh; ln -s ../../elsewhere .relay-mesh-install-4194304-link
+touch -h -d '3 days ago' .relay-mesh-install-*; mkdir .relay-mesh-install-4194304-fresh; cd ../..
+"#;
+
+#[test]
+fn three_at_once_each_end_well() {
+    isolated(|| {
+        let stage = stage();
+        let place = InstallFolder(stage.folder.join("at-once"));
+        let outcome = place.install(THREE_AT_ONCE);
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        place.holds_alone("2.0.0");
+        for number in 1..=3 {
+            let said = std::fs::read_to_string(place.0.join(format!("said-{number}"))).expect("it ran");
+            assert!(said.starts_with("relay-mesh 2.0.0 is installed: "), "{said}");
+        }
+    });
+}
+
+/// None of the three goes on before all of them have begun to download.
+const THREE_AT_ONCE: &str = r#"real=$(command -v cp)
+stub cp "touch begun-\$PPID; until [ \$(ls -d begun-* | wc -l) -ge 3 ]; do :; done; exec $real \"\$@\""
+running=; for number in 1 2 3; do sh $INSTALLER >said-$number & running="$running $!"; done
+for one in $running; do wait $one; done
+"#;
+
+#[test]
 fn what_is_broken_is_refused_and_the_older_program_still_works() {
     isolated(|| {
         let stage = stage();
@@ -141,7 +192,9 @@ release() {
 stub() { mkdir -p tools; printf '#!/bin/sh\n%s\n' "$2" >tools/$1; chmod +x tools/$1; PATH=$PWD/tools:$PATH; }
 only() {
     mkdir -p tools
-    for one in sh uname id mkdir cp rm mv tar gzip xz grep cut wc find sha256sum; do ln -s $(command -v $one) tools/$one; done
+    for one in sh uname id mkdir mktemp cp rm mv tar gzip xz grep cut wc find sha256sum; do
+        ln -s $(command -v $one) tools/$one
+    done
     PATH=$PWD/tools
 }
 sign() { minisign -G -W -p $1.pub -s $1.key >said; minisign -S -s $1.key -m $RELEASE/SHA256SUMS; }
@@ -189,11 +242,18 @@ impl InstallFolder {
 
     /// The folder of programs holds this version, which runs, and nothing that is unfinished.
     fn holds_alone(&self, version: &str) {
-        let program = self.bin().join("relay-mesh");
-        assert_eq!(Program::new(&program).succeed(), format!("relay-mesh {version}\n"));
+        self.holds(version, &[]);
+    }
+
+    /// The folder of programs holds this version, which runs, and beside it these.
+    fn holds(&self, version: &str, others: &[&str]) {
+        assert_eq!(Program::new(self.bin().join("relay-mesh")).succeed(), format!("relay-mesh {version}\n"));
         let inside = std::fs::read_dir(self.bin()).expect("it is there");
-        let inside: Vec<PathBuf> = inside.map(|entry| entry.expect("it can be read").path()).collect();
-        assert_eq!(inside, [program]);
+        let mut inside: Vec<_> = inside.map(|entry| entry.expect("it can be read").file_name()).collect();
+        inside.sort();
+        let mut expected = others.to_vec();
+        expected.push("relay-mesh");
+        assert_eq!(inside, expected);
     }
 }
 

@@ -7,7 +7,7 @@ mod people;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use test_support::{Stage, isolated};
 
 use people::{Kept, PEOPLE};
@@ -254,5 +254,43 @@ fn one_command_takes_everything_out_and_says_what_is_left() {
         assert!(gone.code == Some(0) && gone.stderr.contains("No harness is set up"), "{gone:?}");
         assert_eq!(stage.run(&["uninstall"]).code, Some(2), "a harness, or all of them");
         assert_eq!(stage.run(&["uninstall", "--all", "codex"]).code, Some(2), "one or the other");
+    });
+}
+
+/// A plugin of a marketplace is its harness's own: no install of ours wrote it, so none takes it out.
+#[test]
+fn a_plugin_that_a_harness_keeps_is_named_with_the_command_that_removes_it() {
+    isolated(|| {
+        let stage = stage();
+        let plugin = "relay-mesh@relay-mesh";
+        for (path, text) in [
+            (".claude/plugins/installed_plugins.json", json!({"version": 2, "plugins": {plugin: [{}]}}).to_string()),
+            (".claude/settings.json", json!({"enabledPlugins": {plugin: true}}).to_string()),
+            (".codex/config.toml", format!("[plugins.\"{plugin}\"]\nenabled = true\n")),
+        ] {
+            let path = stage.home.join(path);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("the home is writable");
+            std::fs::write(path, text).expect("the home is writable");
+        }
+        // What another harness has of ours does not hide it.
+        run(&stage, "install", "gemini-cli", Scope::User);
+        let before = files(&stage);
+        let removes = [("Claude Code", "claude plugin uninstall"), ("Codex", "codex plugin remove")];
+        let steps = removes.map(|(harness, removes)| {
+            let has = format!("Next: {harness} has relay-mesh as the plugin `{plugin}`, which it removes itself");
+            format!("{has}: {removes} {plugin}\n")
+        });
+        for (how, code, is_told) in [(&["--dry-run"][..], 0, true), (&[], 4, false), (&["--yes"], 0, true)] {
+            let outcome = stage.run(&[&["uninstall", "--all"], how].concat());
+            assert_eq!(outcome.code, Some(code), "{how:?}: {outcome:?}");
+            for step in &steps {
+                assert_eq!(outcome.stderr.contains(step), is_told, "{how:?}: {outcome:?}");
+            }
+            assert!(!outcome.stderr.contains("Remove the server"), "of no other client: {outcome:?}");
+        }
+        for file in [".claude/plugins/installed_plugins.json", ".claude/settings.json", ".codex/config.toml"] {
+            let path = stage.home.join(file);
+            assert_eq!(files(&stage).get(&path), before.get(&path), "{file} is as it was");
+        }
     });
 }

@@ -4,12 +4,11 @@
 #![cfg(target_os = "linux")]
 
 use std::fs::Permissions;
-use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use test_support::{Program, Stage, StdioClient, isolated};
+use test_support::{Program, isolated};
 
 #[path = "packages/container.rs"]
 mod container;
@@ -17,12 +16,16 @@ mod container;
 mod inside;
 #[path = "packages/installed.rs"]
 mod installed;
+#[path = "packages/interpreters.rs"]
+mod interpreters;
+#[path = "packages/publishing.rs"]
+mod publishing;
 #[path = "packages/signing.rs"]
 mod signing;
 #[path = "packages/targets.rs"]
 mod targets;
 
-use installed::{CleanRoot, beside, dist, hello_world, named, named_all, names, read, root, stage, use_it};
+use installed::{CleanRoot, dist, named, names, read, root, stage};
 
 /// The target of packages for this machine.
 const TARGET: &str =
@@ -136,7 +139,7 @@ fn the_archive_works_in_a_clean_root() {
             let command =
                 format!("rm -rf /tmp/* && {unpack} /dist/{archive} -C /tmp && ln -sf /tmp/{stem}/relay-mesh /bin/");
             let seconds = place.install(&command);
-            place.use_it(ending, seconds);
+            place.use_it(ending, seconds, "/usr/bin");
             assert_eq!(names(&place.folder.join("tmp").join(stem)), holds);
         }
     });
@@ -151,7 +154,7 @@ fn the_installer_works_in_a_clean_root() {
             place.bring(file);
         }
         let seconds = place.install("RELAY_MESH_URL=file:///dist RELAY_MESH_BIN=/bin sh /dist/install.sh");
-        place.use_it("install.sh", seconds);
+        place.use_it("install.sh", seconds, "/usr/bin");
     });
 }
 
@@ -171,7 +174,7 @@ fn the_debian_package_works_in_a_clean_root() {
             |what: &[&str]| Program::new("dpkg").arg(format!("--root={}", place.folder.display())).args(what).succeed();
         let began = Instant::now();
         dpkg(&["--install", &dist().join(named(".deb")).display().to_string()]);
-        place.use_it(".deb", began.elapsed().as_secs_f64());
+        place.use_it(".deb", began.elapsed().as_secs_f64(), "/usr/bin");
         dpkg(&["--verify", "relay-mesh"]);
         dpkg(&["--purge", "relay-mesh"]);
         assert!(!place.folder.join("usr/bin/relay-mesh").exists(), "it was removed");
@@ -190,74 +193,11 @@ fn the_rpm_works_in_a_clean_root() {
         let began = Instant::now();
         // Debian's rpm says that it should not be used to install.
         rpm(&["--install", "--force-debian", &dist().join(named(".rpm")).display().to_string()]);
-        place.use_it(".rpm", began.elapsed().as_secs_f64());
+        place.use_it(".rpm", began.elapsed().as_secs_f64(), "/usr/bin");
         rpm(&["--verify", "relay-mesh"]);
         rpm(&["--erase", "relay-mesh"]);
         assert!(!place.folder.join("usr/bin/relay-mesh").exists(), "it was removed");
     });
-}
-
-#[test]
-#[ignore = "`make dist` runs it, after packing"]
-fn the_npm_packages_work_without_a_network() {
-    isolated(|| {
-        let stage = stage();
-        let packages = named_all(".tgz").into_iter().map(|name| dist().join(name));
-        // Without one, npm looks for a project in the folders above.
-        std::fs::write(stage.project.join("package.json"), "{}").expect("the stage is writable");
-        let began = Instant::now();
-        Program::new("npm")
-            .args(["install", "--offline", "--no-audit", "--no-fund", "--ignore-scripts"])
-            .args(packages)
-            .env("HOME", &stage.home)
-            .within(&stage.project)
-            .succeed();
-        let seconds = began.elapsed().as_secs_f64();
-        let launcher = stage.project.join("node_modules/.bin");
-        let hello = stage.folder.join("hello-world");
-        hello_world(&hello);
-        use_it(".tgz", seconds, &hello.display().to_string(), || beside(&stage, &launcher, "sh"));
-        passes_everything_on(&stage, &launcher);
-    });
-}
-
-#[test]
-#[ignore = "`make dist` runs it, after packing"]
-fn the_wheel_works_without_a_network() {
-    isolated(|| {
-        let stage = stage();
-        let environment = stage.project.join(".venv");
-        Program::new("python3").args(["-m", "venv"]).arg(&environment).env("HOME", &stage.home).succeed();
-        let began = Instant::now();
-        Program::new(environment.join("bin/pip"))
-            .args(["install", "--no-index", "--disable-pip-version-check"])
-            .arg(dist().join(named(".whl")))
-            .env("HOME", &stage.home)
-            .succeed();
-        let seconds = began.elapsed().as_secs_f64();
-        let hello = stage.folder.join("hello-world");
-        hello_world(&hello);
-        use_it(".whl", seconds, &hello.display().to_string(), || beside(&stage, &environment.join("bin"), "sh"));
-    });
-}
-
-/// The launcher gives the program its input, its signals and its exit code: as an MCP client and a shell see it.
-fn passes_everything_on(stage: &Stage, launcher: &Path) {
-    let run = || beside(stage, launcher, "relay-mesh");
-    assert_eq!(run().args(["message", "01M8C0A9FEVE18C9DTZ0H6HJG9"]).run().code, Some(3));
-    assert_eq!(run().args(["no-such-command"]).run().code, Some(2));
-    let client = StdioClient::connected(run().arg("mcp").start(&stage.folder.join("mcp.log")), "packages");
-    assert_eq!(client.close(), Some(0), "the server ends with its input");
-    let direct = Program::new(stage.binary()).env("HOME", stage.folder.join("new-home"));
-    let ended = |program: Program| {
-        let mut running = program.args(["events", "--subscribe", "agents"]).start(&stage.folder.join("events.log"));
-        let mut output = BufReader::new(running.child.stdout.take().expect("its output is a pipe"));
-        let mut first = String::new();
-        output.read_line(&mut first).expect("it says that it follows");
-        assert!(first.contains("subscribed"), "{first}");
-        running.stop()
-    };
-    assert_eq!(ended(run()), ended(direct), "it ends as the program does");
 }
 
 /// The packer's command line for this binary.

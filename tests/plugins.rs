@@ -1,9 +1,11 @@
 //! Adapters that a user installs: requests in plain words, permission once per version, updating, disabling and
 //! removing, by the real binary.
 
+use std::io::Write as _;
+
 use serde_json::{Value, json};
 use test_support::components::{self, component, manifest, ship};
-use test_support::{Outcome, Program, Stage, Terminal};
+use test_support::{Outcome, Program, Stage, Terminal, isolated};
 
 /// Everything that the polite adapter asks to say in answers to hooks.
 const SAYS: &str = "answers.context,answers.refuse,answers.stop,answers.own-words";
@@ -319,6 +321,71 @@ fn of_installs_at_once_one_is_done_and_nothing_is_half() {
     let verified = run(&stage, &["plugin", "verify"]);
     assert_eq!(verified.code, Some(0), "{}", verified.stdout);
     assert_eq!(installed(&stage).as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn of_updates_at_once_one_is_whole_and_the_others_say_why_not() {
+    let stage = stage();
+    let at = |version: &str| polite(&stage, version, "");
+    json_of(&stage, &["plugin", "install", "--allow-unsigned", &at("1.0.0"), "--yes", "--grant", "state"], 0);
+    for round in 1..4 {
+        let versions = ["1", "2", "3"].map(|patch| format!("1.{round}.{patch}"));
+        let paths: Vec<String> = versions.iter().map(|version| at(version)).collect();
+        let outcomes: Vec<Outcome> = std::thread::scope(|scope| {
+            let stage = &stage;
+            let at_once = paths
+                .iter()
+                .map(|path| scope.spawn(move || run(stage, &["plugin", "update", "polite", path, "--allow-unsigned"])));
+            let threads: Vec<_> = at_once.collect();
+            threads.into_iter().map(|thread| thread.join().expect("it ran")).collect()
+        });
+        // A later version may follow an earlier one, and not the other way round.
+        assert!(outcomes.iter().any(|outcome| outcome.code == Some(0)), "{outcomes:?}");
+        for refused in outcomes.iter().filter(|outcome| outcome.code != Some(0)) {
+            assert_eq!(refused.code, Some(4), "{}", refused.stderr);
+            let told = ["was changed by another command meanwhile", "is installed in version"];
+            assert!(told.iter().any(|words| refused.stderr.contains(words)), "{}", refused.stderr);
+        }
+        let verified = run(&stage, &["plugin", "verify"]);
+        assert_eq!(verified.code, Some(0), "{}", verified.stdout);
+        let now = installed(&stage)[0]["version"].clone();
+        assert!(versions.iter().any(|version| now == *version), "{now}: {versions:?}");
+        let folders = std::fs::read_dir(stage.data.join("plugins/polite")).expect("its folder").count();
+        assert_eq!(folders, 1, "no files of another version are left");
+    }
+}
+
+#[test]
+fn an_update_on_a_full_disk_leaves_the_version_that_is_there() {
+    isolated(|| {
+        let stage = stage();
+        stage.relay_ok(&["register", "bob"]);
+        let plugins = stage.data.join("plugins");
+        std::fs::create_dir_all(&plugins).expect("the data folder is writable");
+        let size = format!("size={},mode=0700", 2 * built("polite").len() + 256 * 1024);
+        Program::new("mount").args(["-t", "tmpfs", "-o", &size, "disk"]).arg(&plugins).succeed();
+        let first = polite(&stage, "1.0.0", "");
+        json_of(&stage, &["plugin", "install", "--allow-unsigned", &first, "--yes", "--grant", SAYS], 0);
+        let filler = plugins.join("filler");
+        let mut file = std::fs::File::create(&filler).expect("the disk has room for a name");
+        // Fills the disk until a write fails.
+        while file.write_all(&[0; 4096]).is_ok() {}
+        drop(file);
+        let before = stage.tree(&plugins);
+        let later = polite(&stage, "1.1.0", "");
+        let update = ["plugin", "update", "polite", &later, "--allow-unsigned"];
+        let full = run(&stage, &update);
+        assert_eq!(full.code, Some(5), "{full:?}");
+        for words in ["o space left on device", "\nhint: make room on the disk and run it again"] {
+            assert!(full.stderr.contains(words), "{words}: {full:?}");
+        }
+        assert!(stage.tree(&plugins) == before, "nothing was changed, and nothing half-written is left");
+        let verified = run(&stage, &["plugin", "verify"]);
+        assert_eq!(verified.code, Some(0), "{verified:?}");
+        assert!(hook(&stage, "polite", "s1").stdout.starts_with("Stop "), "the earlier version goes on");
+        std::fs::remove_file(&filler).expect("the filler can be taken away");
+        assert_eq!(json_of(&stage, &update, 0)["version"], "1.1.0");
+    });
 }
 
 #[test]

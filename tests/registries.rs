@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -74,6 +76,93 @@ fn an_adapter_travels_from_its_author_to_a_user() {
         assert_eq!(push(&other, &["--replace"]).code, Some(0));
         let old = run(&user, &["plugin", "inspect", install, "--ca", &ca, "--json"]);
         assert!(old.stdout.contains("\"version\":\"1.0.0\""), "a digest still leads to what it named: {old:?}");
+    });
+}
+
+#[test]
+fn a_version_whose_content_changed_at_its_address_is_refused_and_a_rebuilt_file_is_not() {
+    isolated(|| {
+        let stage = stage();
+        stage.relay_ok(&["plugin", "keygen", "key.pem"]);
+        let files = ["", "\n# another build of the same version\n"].map(|more| signed(&stage, "1.0.0", more));
+        let builds = files.clone().map(|file| {
+            let bytes = fs::read(file).expect("the component");
+            let (manifest, layer) = artifact(&bytes, digest);
+            (manifest.to_string(), layer, bytes)
+        });
+        // Which of the two its tag and its address lead to.
+        let leads_to = Arc::new(AtomicUsize::new(0));
+        let now = Arc::clone(&leads_to);
+        let server = WebServer::start(move |request| {
+            let (manifest, layer, bytes) = &builds[now.load(Ordering::SeqCst)];
+            match request.target.as_str() {
+                "/polite.wasm" => Reply::of(200, bytes),
+                target if target.contains(layer.as_str()) => Reply::of(200, bytes),
+                target if target.contains("/blobs/") => Reply::of(404, ""),
+                _ => Reply::of(200, manifest),
+            }
+        });
+        for (source, flags) in [
+            (format!("oci://{}/acme/polite:stable", server.address), &["--plain-http"][..]),
+            (format!("http://{}/polite.wasm", server.address), &[]),
+        ] {
+            leads_to.store(0, Ordering::SeqCst);
+            let installed = run(&stage, &[&["plugin", "install", &source][..], flags, &YES].concat());
+            assert_eq!(installed.code, Some(0), "{installed:?}");
+            let before = stage.tree(&stage.data.join("plugins"));
+            leads_to.store(1, Ordering::SeqCst);
+            let update = |more: &[&str]| run(&stage, &[&["plugin", "update", "polite"][..], flags, more].concat());
+            let refused = update(&["--yes"]);
+            assert_eq!(refused.code, Some(4), "{refused:?}");
+            for words in [
+                "the content of this version changed: `polite` 1.0.0 is installed with the digest ",
+                &format!(", and `{source}` now leads to "),
+                "hint: a change comes as a new version",
+                "`--allow-changed`",
+            ] {
+                assert!(refused.stderr.contains(words), "{words}: {refused:?}");
+            }
+            assert!(stage.tree(&stage.data.join("plugins")) == before, "{source}: nothing was changed");
+            let taken = update(&["--allow-changed"]);
+            assert_eq!(taken.code, Some(0), "{taken:?}");
+            let told = taken.stdout + &taken.stderr;
+            assert!(told.contains("it asks for nothing more than before"), "what it asked for is no news: {told}");
+            assert!(told.contains(" 1.0.0 was replaced by another build of this version."), "{told}");
+            let removed = run(&stage, &["plugin", "remove", "polite"]);
+            assert_eq!(removed.code, Some(0), "{removed:?}");
+        }
+        // Its author builds the same version again and again.
+        let [first, second] = &files;
+        let installed = run(&stage, &[&["plugin", "install", first][..], &YES].concat());
+        assert_eq!(installed.code, Some(0), "{installed:?}");
+        for file in [second, first] {
+            let rebuilt = run(&stage, &["plugin", "update", "polite", file]);
+            assert_eq!(rebuilt.code, Some(0), "{rebuilt:?}");
+            assert!(rebuilt.stderr.contains("was replaced by another build of this version"), "{rebuilt:?}");
+        }
+    });
+}
+
+#[test]
+fn an_update_from_a_registry_that_is_gone_changes_nothing() {
+    isolated(|| {
+        let stage = stage();
+        let registry = OciRegistry::start(&stage.folder.join("registry"), Door::Open);
+        let ca = registry.authority.display().to_string();
+        stage.relay_ok(&["plugin", "keygen", "key.pem"]);
+        let to = format!("oci://{}/acme/polite", registry.host);
+        stage.relay_ok(&["plugin", "push", &signed(&stage, "1.0.0", ""), &to, "--ca", &ca]);
+        let installed = run(&stage, &[&["plugin", "install", &to, "--ca", &ca][..], &YES].concat());
+        assert_eq!(installed.code, Some(0), "{installed:?}");
+        let before = stage.tree(&stage.data.join("plugins"));
+        let (address, port) = registry.host.rsplit_once(':').expect("an address and a port");
+        let unreachable = format!("{address} port {port}: ");
+        drop(registry);
+        let gone = run(&stage, &["plugin", "update", "polite", "--ca", &ca]);
+        assert_eq!(gone.code, Some(1), "{gone:?}");
+        assert!(gone.stderr.contains(&unreachable) && gone.stderr.contains("\nhint: "), "{gone:?}");
+        assert!(stage.tree(&stage.data.join("plugins")) == before, "nothing was changed");
+        assert_eq!(run(&stage, &["plugin", "verify"]).code, Some(0), "what is installed is sound");
     });
 }
 

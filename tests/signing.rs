@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use test_support::components::{component, manifest, ship};
-use test_support::{Outcome, Program, Stage, search_path};
+use test_support::{Outcome, Program, Stage, page_commands, run_page, search_path};
 
 const YES: [&str; 3] = ["--yes", "--grant", "state"];
 
@@ -140,6 +140,10 @@ fn keys_of_others_sign_as_well_and_what_is_no_key_is_told() {
 
     let again = run(&stage, &["plugin", "keygen", "ours.pem"]);
     assert!(again.stderr.contains("a key that is lost cannot be made again"), "{again:?}");
+    let nowhere = run(&stage, &["plugin", "keygen", "my keys/new/key.pem"]);
+    assert_eq!(nowhere.code, Some(1), "{nowhere:?}");
+    assert!(nowhere.stderr.contains("\nhint: make its folder first: `mkdir -p 'my keys/new'`"), "{nowhere:?}");
+    assert!(!stage.project.join("my keys").exists(), "no folder was made");
     fs::write(stage.project.join("torn.pem"), "-----BEGIN PRIVATE KEY-----\nMC4C\n").expect("writable");
     for (key, expected) in [
         ("torn.pem", "`torn.pem` holds no key to sign with"),
@@ -162,6 +166,18 @@ fn decoded(key: &str) -> Vec<u8> {
     use base64::Engine as _;
     let text = key.trim_start_matches("ed25519:");
     base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(text).expect("base64")
+}
+
+#[test]
+fn every_command_for_publishers_prints_what_the_page_says() {
+    let stage = stage();
+    let text = manifest("polite").replace("polite", "toad").replace("POLITE", "TOAD");
+    ship(&stage.project, "toad", &component(env!("CARGO_TARGET_TMPDIR"), "polite"), &text);
+    let commands = page_commands("docs/installing-adapters.md");
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    let shell = |_: &str| Program::new("sh").arg("-ec").envs(stage.environment()).within(&stage.project);
+    run_page(&commands, shell);
+    assert!(told(&stage, &["plugin", "inspect", "./toad.wasm"], 0).contains("ed25519:"), "it is signed");
 }
 
 /// Makes a key, and returns its public half.

@@ -1,47 +1,74 @@
-//! A program that is replaced by a later one while it runs: its sessions go on, and both talk with each other.
-//! `upgrade` says how it was installed.
+//! A program that is replaced by another build while it runs: its sessions go on, and both talk with each other. If
+//! `RELAY_MESH_OLDER` names a build of an earlier version, that one and this one replace each other; otherwise a copy of
+//! this one does. `upgrade` says how it was installed.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use test_support::{Deployment, Program, StdioClient};
+use test_support::{Deployment, Program, StdioClient, variable};
+
+/// The variable that names a build of an earlier version.
+const OLDER: &str = "RELAY_MESH_OLDER";
 
 test_support::on_every_store! { env!("CARGO_BIN_EXE_relay-mesh"); what_runs_goes_on_while_its_program_is_replaced }
 
 fn what_runs_goes_on_while_its_program_is_replaced(place: &mut Deployment) {
-    let machine = Machine::with_own_program(place);
-    let mut session = StdioClient::connected(machine.run(&["mcp"]).start(&machine.log("session")), "a-plain-client");
-    assert_eq!(session.call("register_agent", json!({"name": "alice"})).structured["name"], "alice");
-    machine.run(&["register", "bob"]).succeed();
-    machine.run(&["send", "alice", "from the earlier one", "--from", "bob"]).succeed();
-    machine.run(&["up", "--http", "127.0.0.1:0", "--quiet"]).succeed();
-    machine.replace_program();
+    for (round, [first, next]) in replacements(place).into_iter().enumerate() {
+        let [alice, bob, carol] = ["alice", "bob", "carol"].map(|name| format!("{name}-{round}"));
+        goes_on(&Machine::with(place, &first), &next, [&alice, &bob, &carol]);
+    }
+}
 
-    // The later one sends and reads what the earlier one has.
-    machine.run(&["send", "alice", "from the later one", "--from", "bob"]).succeed();
+/// Which program is there first, and which takes its place. Users go both ways: to a later version, and back.
+fn replacements(place: &Deployment) -> Vec<[PathBuf; 2]> {
+    let own = place.stage.binary().to_owned();
+    if let Some(older) = variable(OLDER) {
+        let older = std::fs::canonicalize(&older).unwrap_or_else(|error| panic!("{OLDER} is `{older}`: {error}"));
+        return vec![[older.clone(), own.clone()], [own, older]];
+    }
+    // The same build, with other bytes behind its last section.
+    let later = place.stage.folder.join("a-later-one");
+    std::fs::copy(&own, &later).expect("it can be copied");
+    append(&later, b"a later one");
+    vec![[own, later]]
+}
+
+/// A program runs sessions and a server; then another one has its path.
+fn goes_on(machine: &Machine<'_>, next: &Path, [alice, bob, carol]: [&str; 3]) {
+    let mut session = StdioClient::connected(machine.run(&["mcp"]).start(&machine.log("session")), "a-plain-client");
+    assert_eq!(session.call("register_agent", json!({"name": alice})).structured["name"], alice);
+    machine.run(&["register", bob]).succeed();
+    machine.run(&["send", alice, "from the first one", "--from", bob]).succeed();
+    machine.run(&["up", "--http", "127.0.0.1:0", "--quiet"]).succeed();
+    machine.replace_program(next);
+
+    // The next one sends and reads what the first one has.
+    machine.run(&["send", alice, "from the next one", "--from", bob]).succeed();
+    let listed = machine.run(&["agents"]).succeed();
+    assert!(listed.contains(alice), "{listed}");
     let fetched = session.call("fetch_messages", json!({"acknowledge": true})).structured;
-    assert_eq!(bodies(&fetched), ["from the earlier one", "from the later one"]);
-    let sent = session.call("send_message", json!({"to": "bob", "body": "the session goes on"}));
+    assert_eq!(bodies(&fetched), ["from the first one", "from the next one"]);
+    let sent = session.call("send_message", json!({"to": bob, "body": "the session goes on"}));
     assert!(!sent.failed, "{sent:?}");
-    let read = machine.json(&["read", "--agent", "bob", "--unread"]);
+    let read = machine.json(&["read", "--agent", bob, "--unread"]);
     assert_eq!(bodies(&read), ["the session goes on"]);
 
-    // A second session, of the later program, in the same mesh.
-    let mut later = StdioClient::connected(machine.run(&["mcp"]).start(&machine.log("later")), "a-plain-client");
-    assert_eq!(later.call("register_agent", json!({"name": "carol"})).structured["name"], "carol");
-    later.call("send_message", json!({"to": "alice", "body": "hello"}));
+    // A second session, of the next program, in the same mesh.
+    let mut second = StdioClient::connected(machine.run(&["mcp"]).start(&machine.log("second")), "a-plain-client");
+    assert_eq!(second.call("register_agent", json!({"name": carol})).structured["name"], carol);
+    second.call("send_message", json!({"to": alice, "body": "hello"}));
     assert_eq!(bodies(&session.call("fetch_messages", json!({})).structured), ["hello"]);
 
     // The server of before is found, and ended, by the program that took its place.
     machine.run(&["down"]).succeed();
     assert_eq!(session.close(), Some(0));
-    assert_eq!(later.close(), Some(0));
+    assert_eq!(second.close(), Some(0));
 }
 
 #[test]
 fn the_command_that_upgrades_is_told() {
     let place = Deployment::on_files(env!("CARGO_BIN_EXE_relay-mesh"));
-    let machine = Machine::with_own_program(&place);
+    let machine = Machine::with(&place, place.stage.binary());
     let told = machine.json(&["upgrade"]);
     let folder = machine.program.parent().expect("a folder").display().to_string();
     assert_eq!(told["channel"], "archive");
@@ -62,11 +89,12 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    fn with_own_program(place: &Deployment) -> Machine<'_> {
+    fn with<'a>(place: &'a Deployment, first: &Path) -> Machine<'a> {
         let program = place.stage.folder.join("bin/relay-mesh");
-        std::fs::create_dir(program.parent().expect("a folder")).expect("the stage is writable");
-        std::fs::copy(place.stage.binary(), &program).expect("it can be copied");
-        Machine { place, program }
+        std::fs::create_dir_all(program.parent().expect("a folder")).expect("the stage is writable");
+        let machine = Machine { place, program };
+        machine.replace_program(first);
+        machine
     }
 
     fn run(&self, words: &[&str]) -> Program {
@@ -83,11 +111,10 @@ impl Machine<'_> {
         self.place.stage.folder.join(format!("{name}.log"))
     }
 
-    /// As package managers do it: another file is moved to the path. It has other bytes behind its last section.
-    fn replace_program(&self) {
-        let unfinished = self.program.with_file_name(".relay-mesh-later");
-        std::fs::copy(&self.program, &unfinished).expect("it can be copied");
-        append(&unfinished, b"a later one");
+    /// As package managers do it: another file is moved to the path.
+    fn replace_program(&self, next: &Path) {
+        let unfinished = self.program.with_file_name(".relay-mesh-next");
+        std::fs::copy(next, &unfinished).expect("it can be copied");
         std::fs::rename(&unfinished, &self.program).expect("it can be moved");
     }
 }

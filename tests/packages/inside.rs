@@ -30,15 +30,16 @@ fn the_binary_names_the_crates_that_the_sbom_names() {
     let packages = list["packages"].as_array().expect("it names packages");
     let named_in_binary: BTreeSet<String> = packages.iter().map(|one| part(one, "name")).collect();
     let bill: Value = serde_json::from_str(&read(&dist().join(named(".cdx.json")))).expect("the SBOM is JSON");
-    // Rust's standard library and musl are no crates.
+    // Rust's standard library and the C libraries are no crates.
     let (crates, others): (Vec<&Value>, Vec<&Value>) = bill["components"]
         .as_array()
         .into_iter()
         .flatten()
         .partition(|one| one["purl"].as_str().is_some_and(|url| url.starts_with("pkg:cargo/")));
     let others: Vec<String> = others.into_iter().map(|one| part(one, "name")).collect();
-    assert_eq!(others.len(), 2, "{others:?}");
-    assert!(others[0].starts_with("musl 1.") && others[1].starts_with("rust-std 1."), "{others:?}");
+    let expected = ["musl 1.", "rust-std 1.", "wasi-libc wasi-sdk-"];
+    assert_eq!(others.len(), expected.len(), "{others:?}");
+    assert!(others.iter().zip(expected).all(|(part, begins)| part.starts_with(begins)), "{others:?}");
     let mut named_in_bill: BTreeSet<String> = crates.into_iter().map(|one| part(one, "name")).collect();
     let program = &bill["metadata"]["component"];
     named_in_bill.insert(part(program, "name"));
@@ -49,10 +50,11 @@ fn the_binary_names_the_crates_that_the_sbom_names() {
     let digest = Program::new("sha256sum").arg(place.program()).succeed();
     assert_eq!(program["hashes"][0]["content"], digest.split(' ').next().unwrap_or_default(), "of the packed binary");
 
-    // Each crate from elsewhere has its licence in the package.
+    // Each crate from elsewhere has its licence in the package, and so do the C libraries.
     let licences = read(&place.folder().join("THIRD-PARTY-LICENSES"));
-    for package in packages.iter().filter(|one| one["source"] != "local") {
-        let part = part(package, "name");
+    let foreign = packages.iter().filter(|one| one["source"] != "local").map(|one| part(one, "name"));
+    let c_libraries = others.iter().filter(|part| !part.starts_with("rust-std ")).cloned();
+    for part in foreign.chain(c_libraries) {
         let texts = licences.lines().filter(|line| *line == part).count();
         assert!(licences.contains(&format!("\n{part}: ")) && texts > 0, "{part} has no licence");
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::json;
-use test_support::{Program, Stage, search_path};
+use test_support::{Program, Stage, page_commands};
 
 /// A root with busybox and nothing else, in which a package is installed.
 pub(crate) struct CleanRoot {
@@ -39,12 +39,22 @@ impl CleanRoot {
 
     /// Copies a file of dist/ into the root.
     pub(crate) fn bring(&self, ending: &str) {
-        let name = named(ending);
-        std::fs::copy(dist().join(&name), self.folder.join("dist").join(&name)).expect("it can be copied");
+        self.copy(&named(ending));
+    }
+
+    /// The same for the file of this name.
+    pub(crate) fn copy(&self, name: &str) {
+        std::fs::copy(dist().join(name), self.folder.join("dist").join(name)).expect("it can be copied");
     }
 
     pub(crate) fn run(&self, program: &str) -> Program {
-        let inside = ["/bin/busybox", "env", "-i", "HOME=/root", "PATH=/bin:/usr/bin", program];
+        self.run_with("/usr/bin", program)
+    }
+
+    /// With the programs of this folder of the root first on the PATH.
+    pub(crate) fn run_with(&self, programs: &str, program: &str) -> Program {
+        let path = format!("PATH={programs}:/bin:/usr/bin");
+        let inside = ["/bin/busybox", "env", "-i", "HOME=/root", &path, program];
         Program::new("chroot").arg(&self.folder).args(inside)
     }
 
@@ -55,9 +65,10 @@ impl CleanRoot {
         began.elapsed().as_secs_f64()
     }
 
-    pub(crate) fn use_it(&self, ending: &str, seconds: f64) {
+    /// Uses what was installed into this folder of the root.
+    pub(crate) fn use_it(&self, ending: &str, seconds: f64, programs: &str) {
         hello_world(&self.folder.join("bin/hello-world"));
-        use_it(ending, seconds, "/bin/hello-world", || self.run("sh"));
+        use_it(ending, seconds, "/bin/hello-world", || self.run_with(programs, "sh"));
     }
 }
 
@@ -73,13 +84,18 @@ impl Drop for CleanRoot {
 ///
 /// `hello` is where the shell finds what `hello_world` has made.
 pub(crate) fn use_it(ending: &str, seconds: f64, hello: &str, shell: impl Fn() -> Program) {
+    let compilers =
+        "for one in cc gcc clang tcc rustc cargo; do command -v $one; done; ls -A /usr/lib/gcc 2>/dev/null; true";
+    assert_eq!(shell().args(["-c", compilers]).succeed(), "", "a clean root has no compiler");
     let said = shell().args(["-c", "relay-mesh --version"]).succeed();
     assert_eq!(said, format!("relay-mesh {}\n", env!("CARGO_PKG_VERSION")));
     let began = Instant::now();
-    let talk = "relay-mesh register alice && relay-mesh register bob \
-                && relay-mesh send bob 'from a package' --from alice && relay-mesh read --agent bob";
-    let said = shell().args(["-c", talk]).succeed();
-    assert!(said.ends_with("  from a package\n"), "{said}");
+    // The README's twenty seconds. Several packages are tried in one root, so what is read may hold older mail too.
+    let twenty = page_commands("README.md").into_iter().filter(|command| command.section == "Try it");
+    let (typed, prints): (Vec<_>, Vec<_>) = twenty.map(|command| (command.typed, command.prints)).unzip();
+    assert_eq!(typed.len(), 4, "{typed:?}");
+    let said = shell().args(["-c", &typed.join(" && ")]).succeed();
+    assert_eq!(said.lines().last(), prints.concat().last().map(String::as_str), "{said}");
     let first_message = began.elapsed().as_secs_f64();
     let doctor = shell().args(["-c", "relay-mesh doctor"]).succeed();
     let fine = doctor.lines().filter(|line| line.starts_with("ok ")).count();
@@ -120,15 +136,6 @@ fn times(hello: &str, shell: impl Fn() -> Program) -> f64 {
         least_hello = least_hello.min(turn(hello));
     }
     least / least_hello
-}
-
-/// A program of this machine or of the package, with the package's programs first, on the stage.
-pub(crate) fn beside(stage: &Stage, programs: &Path, program: &str) -> Program {
-    let path = format!("{}:{}", programs.display(), search_path().display());
-    // The stage's own home has the adapters compiled already, which nobody's has after installing.
-    let home = stage.folder.join("new-home");
-    std::fs::create_dir_all(&home).expect("the stage is writable");
-    Program::new("env").arg(format!("PATH={path}")).arg(program).env("HOME", home).within(&stage.project)
 }
 
 /// The file of dist/ whose name ends so.

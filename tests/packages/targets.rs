@@ -99,6 +99,7 @@ fn on_macos_only_what_is_of_it_is_packed() {
         assert_eq!(names(&place.out("mac")), expected);
         let bill = read(&place.out("mac").join(format!("relay-mesh-{version}-{target}.cdx.json")));
         assert!(bill.contains("pkg:generic/rust-std@") && !bill.contains("pkg:generic/musl"), "musl is of Linux");
+        assert!(bill.contains("pkg:generic/wasi-libc@"), "each platform has the adapters");
         for kind in ["deb", "oci", "npm-launcher", "installer"] {
             refused(&place.pack(target, "none", &[kind]), &format!("{kind} is not packed for {target}\nhint: "));
         }
@@ -228,7 +229,7 @@ impl Place {
     }
 }
 
-fn refused(outcome: &Outcome, said: &str) {
+pub(crate) fn refused(outcome: &Outcome, said: &str) {
     assert_eq!(outcome.code, Some(1), "{said}: {outcome:?}");
     assert!(outcome.stderr.starts_with("error: ") && outcome.stderr.contains(said), "{said}: {outcome:?}");
     assert!(!outcome.stderr.contains("Traceback"), "{outcome:?}");

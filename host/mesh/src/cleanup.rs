@@ -55,7 +55,7 @@ pub enum DryRun {
 pub struct Cleanup {
     /// Reservations that expired or were taken over.
     pub reservations: Vec<(Repository, Reservation)>,
-    /// Commands that ended or expired an hour ago, and those that an agent took long ago and never finished.
+    /// Commands an hour after they ended and expired, and those that an agent took long ago and never finished.
     pub commands: Vec<Command>,
     /// Agents that were silent for very long and have no waiting mail.
     pub agents: Vec<AgentName>,
@@ -255,8 +255,17 @@ async fn another_machine_is_first(core: &Core, command: &Command, now: Instant) 
         CommandStage::Pending { waits: Some(_) } => (&command.to, command.expires),
         CommandStage::Running { at, .. } | CommandStage::Done { at, .. } => (&command.to, *at),
     };
-    let is_awaited = now.since(since) < core.limits.keep.saturating_mul(2);
-    Ok(is_awaited && record::lives_elsewhere(core, owner).await?)
+    if now.since(since) >= core.limits.keep.saturating_mul(2) {
+        return Ok(false);
+    }
+    match record::lives_elsewhere(core, owner).await {
+        // Who deletes first is not known. That keeps nothing else.
+        Err(error @ StoreError::Damaged { .. }) => {
+            tracing::warn!(agent = %owner, %error, "what became of its commands stays");
+            Ok(true)
+        }
+        found => found,
+    }
 }
 
 /// Deletes the segments of the event log that hold only old events.

@@ -17,7 +17,8 @@ pub(crate) fn own_path(search: Option<&str>) -> io::Result<PathBuf> {
 /// The file of this program, with links followed. If another one took its place since, that one's path.
 pub(crate) fn own_file() -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
-    Ok(replaced(&program).unwrap_or(program))
+    // Linux has followed the links already; macOS says the path by which it was called.
+    Ok(replaced(&program).unwrap_or_else(|| program.canonicalize().unwrap_or(program)))
 }
 
 /// Where a program was whose file has been removed or replaced: Linux says so behind its path.

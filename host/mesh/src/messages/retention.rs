@@ -177,7 +177,7 @@ async fn old_receipts(core: &Core, name: &AgentName, left_from: Position) -> Res
     let ages = Ages::of(core.machine.now(), UNTIL_HEARD);
     // Before the inbox is read: a message that comes meanwhile has its receipts after this.
     let end = store.end(&receipts).await?;
-    let ahead = index_rule::lowest_id(Instant(ages.now.0 + 1));
+    let ahead = index_rule::lowest_id(ages.ahead_from());
     let found = sought_receipts(store, &inbox, &receipts, left_from).await?;
     if let Some(found) = found.filter(|_| !store.is_indexed()) {
         let unheard = store.seek(&receipts, Seek::Time(ages.keep_from.0)).await?.unwrap_or(end);
@@ -199,7 +199,7 @@ async fn old_receipts(core: &Core, name: &AgentName, left_from: Position) -> Res
     let age_of = |entry: &[u8]| match serde_json::from_slice::<Receipt>(entry) {
         Ok(receipt) if left.contains(&receipt.message) => Age::Kept,
         Ok(receipt) => ages.of_time(receipt.at),
-        Err(_) => Age::Old,
+        Err(_) => Age::Unreadable,
     };
     old::read_until_kept(store, &receipts, Position::START, Some(end), age_of).await
 }

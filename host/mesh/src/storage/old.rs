@@ -34,13 +34,18 @@ pub(crate) enum Age {
     Kept,
     /// Its time is still to come, because a clock was wrong. It is old if something old stands behind it.
     Ahead,
+    /// It says nothing, and goes with its neighbours.
+    Unreadable,
 }
 
-/// From when on entries are kept, and what time it is.
+/// Clocks of machines differ by less. What is ahead by more was written by a wrong one.
+const SKEW: u64 = 24 * 60 * 60 * 1_000;
+
+/// From when on entries are kept, and until when their times are believed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ages {
     pub(crate) keep_from: Instant,
-    pub(crate) now: Instant,
+    last: Instant,
 }
 
 /// The one field of an entry that says how old it is.
@@ -52,22 +57,29 @@ struct Dated {
 impl Ages {
     /// Those of entries that are kept for some milliseconds.
     pub(crate) fn of(now: Instant, keep: u64) -> Ages {
-        Ages { keep_from: Instant(now.0.saturating_sub(keep).saturating_add(1)), now }
+        Ages {
+            keep_from: Instant(now.0.saturating_sub(keep).saturating_add(1)),
+            last: Instant(now.0.saturating_add(SKEW)),
+        }
+    }
+
+    /// The first time that only a wrong clock tells.
+    pub(crate) fn ahead_from(self) -> Instant {
+        Instant(self.last.0.saturating_add(1))
     }
 
     pub(crate) fn of_time(self, at: Instant) -> Age {
         if at < self.keep_from {
             Age::Old
-        } else if at <= self.now {
+        } else if at <= self.last {
             Age::Kept
         } else {
             Age::Ahead
         }
     }
 
-    /// The age of an entry. One that cannot be read says nothing, and goes with its neighbours.
     fn of_entry(self, entry: &[u8]) -> Age {
-        serde_json::from_slice::<Dated>(entry).map_or(Age::Old, |entry| self.of_time(entry.at))
+        serde_json::from_slice::<Dated>(entry).map_or(Age::Unreadable, |entry| self.of_time(entry.at))
     }
 }
 
@@ -89,8 +101,11 @@ pub(crate) async fn old_part(
     }
     // Only whole segments are deleted, so the rest matters only if all of it is old.
     let last = store.read_back(log, store.end(log).await?, 1).await?;
-    let all_old = last.entries.last().is_some_and(|entry| entry.at >= found && age_of(&entry.bytes) == Age::Old);
-    if all_old || ends_ahead(store, log, found, Seek::Time(ages.now.0 + 1)).await? {
+    let all_old = last
+        .entries
+        .last()
+        .is_some_and(|entry| entry.at >= found && matches!(age_of(&entry.bytes), Age::Old | Age::Unreadable));
+    if all_old || ends_ahead(store, log, found, Seek::Time(ages.ahead_from().0)).await? {
         let rest = read_until_kept(store, log, found, needed, age_of).await?;
         return Ok(OldPart::before(rest.before));
     }
@@ -131,6 +146,7 @@ pub(crate) async fn read_until_kept(
                 Age::Kept => return Ok(ahead.unwrap_or(here)),
                 Age::Ahead => ahead = ahead.or(Some(here)),
                 Age::Old => ahead = None,
+                Age::Unreadable => {}
             }
             read.add(entry.bytes.len() as u64);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use store::files::{FilesOptions, FilesStore};
-use store::{Position, Store};
+use store::{Durability, Position, Store};
 
 use super::machines::two;
 use super::{World, name};
@@ -12,6 +12,7 @@ use crate::commands::Ended;
 use crate::names::AgentName;
 use crate::reservations::repository::Repository;
 use crate::reservations::{Mode, Ttl};
+use crate::storage::keys;
 use crate::testing::{FakeHarnesses, FakeMachine, session_call, shell_call};
 use crate::{Cleanup, DryRun, Limits, Mesh, Order, Others, Own, Parts, Reserve, Scope};
 
@@ -141,6 +142,24 @@ async fn what_became_of_a_command_is_deleted_before_its_request_and_not_before_i
         let left = one.mesh.command(id).await.expect("asked").is_some();
         assert_eq!(left, !why.is_empty(), "{why}");
     }
+}
+
+#[tokio::test]
+async fn a_damaged_record_of_a_command_s_recipient_keeps_nothing_else_from_being_deleted() {
+    let (one, other) = two().await;
+    let alice = one.mesh.identify(&shell_call(Some("alice"))).await.expect("identified");
+    let bob = other.mesh.identify(&shell_call(Some("bob"))).await.expect("identified");
+    let command = "/build".parse().expect("a command");
+    let order = Order { to: "bob".to_owned(), command, arguments: vec![], ttl: None };
+    let id = one.mesh.order(&alice, order).await.expect("ordered").id;
+    let taken = other.mesh.take_command(&bob).await.expect("taken").expect("a command");
+    other.mesh.finish_command(&bob, taken.id, Ended::Done, "").await.expect("ended");
+    let key = keys::meta(&name("bob"));
+    let kept = one.servers.get(&key).await.expect("read").expect("there");
+    other.servers.swap(&key, Some(kept.revision), Some(b"7"), Durability::Process).await.expect("damaged");
+    one.machine.pass(4 * HOUR);
+    one.mesh.clean_up(Scope::Everything, DryRun::No, None).await.expect("cleanup");
+    assert!(one.mesh.command(id).await.expect("asked").is_some(), "who deletes first is not known");
 }
 
 #[tokio::test]

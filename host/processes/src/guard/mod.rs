@@ -5,6 +5,9 @@
 //! ends. When the program has ended, or the leash breaks because the host is gone, or a limit is reached, the guard ends
 //! the program in the order that its harness wants, then everything below it, and writes what happened to a file.
 //!
+//! On macOS nothing falls to the guard: what has left the program's process group is found by the guard's own mark in
+//! its environment.
+//!
 //! If the guard itself is killed, the system kills the program at once, and the program's environment marks what else it
 //! started: see [`crate::end_marked`].
 

@@ -16,8 +16,14 @@ use tokio::net::unix::pipe;
 use super::order::{Order, StepSignal, Streams};
 use super::{BECOME, COMMAND};
 use crate::kill;
+use crate::table;
 use crate::this_program::this_binary;
 
+/// Whether what loses its parent falls to the guard.
+pub(super) const INHERITS: bool = cfg!(target_os = "linux");
+/// The variable that marks all that the program starts where that does not fall to its guard. Its value is of one guard
+/// alone.
+const MARK: &str = "RELAY_GUARD";
 /// As a shell says that a program could not be started.
 const NOT_STARTED: u8 = 127;
 /// Bytes that are kept of the beginning of standard error, and of its end.
@@ -30,6 +36,8 @@ pub(super) struct Program {
     leader: Pid,
     status: Option<WaitStatus>,
     errors: Option<ChildStderr>,
+    /// The line in the environment of all that it starts; none where it falls to this process.
+    mark: Option<String>,
 }
 
 impl Program {
@@ -51,13 +59,16 @@ impl Program {
         let mut command = Command::new(this_binary()?);
         command.arg(COMMAND).arg(BECOME).arg(std::process::id().to_string()).arg(program).args(arguments);
         command.env_clear().envs(order.environment.iter().map(|(name, value)| (name, value)));
+        let mark = (!INHERITS).then(own_mark);
+        command.envs(mark.iter().map(|value| (MARK, value)));
         command.current_dir(&order.folder).process_group(0);
         let mut child = command.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn()?;
         if let (Some(pipe), Streams::Files { input, .. }) = (child.stdin.take(), &order.streams) {
             feed(OwnedFd::from(pipe), input.clone())?;
         }
         let leader = kill::number(child.id()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Program { pid: child.id(), leader, status: None, errors: child.stderr.take() })
+        let mark = mark.map(|value| format!("{MARK}={value}"));
+        Ok(Program { pid: child.id(), leader, status: None, errors: child.stderr.take(), mark })
     }
 
     /// Keeps the beginning of standard error in a file, and gives back its end when no process holds it any more.
@@ -65,6 +76,11 @@ impl Program {
         let Some(errors) = self.errors.take() else { return Ok(None) };
         let pipe = pipe::Receiver::from_owned_fd(OwnedFd::from(errors))?;
         Ok(Some(Errors { pipe, path, begun: 0, end: Vec::new(), total: 0 }))
+    }
+
+    /// The line by which what it started is told from all else.
+    pub(super) fn mark(&self) -> Option<&[u8]> {
+        self.mark.as_deref().map(str::as_bytes)
     }
 
     pub(super) fn has_ended(&self) -> bool {
@@ -100,6 +116,12 @@ impl Program {
         // It fails if the whole group has ended.
         let _ended = kill_process_group(self.leader, signal);
     }
+}
+
+/// No other process has this number and this start.
+fn own_mark() -> String {
+    let own = table::this_process();
+    format!("{}.{}", own.pid, own.start)
 }
 
 /// The standard error of a program, as far as it is kept.

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
     relay-mesh gc --dry-run\n  \
     relay-mesh gc --expired-only\n  \
     relay-mesh gc --stale 30d\n\n\
-    It deletes reservations that have lapsed; commands that ended or expired an hour ago; agents that were silent \
+    It deletes reservations that have lapsed; commands an hour after they ended, and not before they would have expired; agents that were silent \
     for a week; sessions that ended a week ago, with their wake files; settled mail, its receipts and events that are a \
     week old; lists of what was sent that are a month old; runs, reviews and pipelines that ended a week ago, and driven \
     agents with their folders, unless a worktree of theirs holds work; \

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use mesh::DryRun;
@@ -11,6 +10,7 @@ use mesh::ports::data_files::{Amount, DataFiles, OldSegments};
 use store::{Key, Position};
 
 use crate::config::Shared;
+use crate::unix::MetadataExt;
 
 /// The data folder.
 #[derive(Clone, Debug)]

@@ -224,7 +224,7 @@ fn tell(context: &Context, about: &PlanContext<'_>, plan: &Plan, outcome: PlanOu
 }
 
 /// What is left to the user. The author of an adapter could write lines that look like ours.
-fn next_step(step: &str, is_foreign: bool) -> String {
+pub(crate) fn next_step(step: &str, is_foreign: bool) -> String {
     if is_foreign { format!("Next:{}", framed(step)) } else { format!("Next: {}", printable(step)) }
 }
 

@@ -112,14 +112,22 @@ pub(crate) fn setup(action: Action, scope: Scope, reach: &Reach, installation: &
 }
 
 /// The command line that writes a setup again: for the same scope and folder, with the same transport and tools.
-/// `data_folder` is one that only this command line names.
-pub(crate) fn command_line(harness: &str, setup: &Setup, folder: &Path, data_folder: Option<&Path>) -> String {
+/// `data_folder` is one that only this command line names. Of a setup that was only guessed, no address is named: it may
+/// be that of another server.
+pub(crate) fn command_line(
+    harness: &str,
+    setup: &Setup,
+    is_guess: bool,
+    folder: &Path,
+    data_folder: Option<&Path>,
+) -> String {
     let mut line = format!("relay-mesh install {harness}");
     match setup.scope {
         Scope::User => line.push_str(" --user"),
         Scope::Project => line.push_str(&format!(" --project {}", shell_word(folder))),
     }
     match &setup.server {
+        Server::Http(_) if is_guess => line.push_str(" --http-url URL"),
         Server::Http(url) => line.push_str(&format!(" --http-url {}", shell_word(Path::new(url)))),
         Server::Stdio(words) => {
             if let Some(tools) = words.iter().skip_while(|word| *word != "--tools").nth(1) {
@@ -178,14 +186,15 @@ mod tests {
         let installation = Installation { program: PathBuf::from("/opt/relay-mesh"), data_folder: None };
         let tools = || Reach::Stdio(Some("reservations".parse().expect("a group")));
         let http = || Reach::Http(ServerUrl::of_listener("127.0.0.1:7423"));
-        for (scope, reach, folder, data_folder, expected) in [
-            (Scope::Project, Reach::Stdio(None), ".", None, "--project ."),
-            (Scope::User, tools(), ".", None, "--user --tools core,reservations"),
-            (Scope::Project, http(), "/a b", None, "--project '/a b' --http-url http://127.0.0.1:7423/mcp"),
-            (Scope::User, Reach::Stdio(None), ".", Some("/data"), "--user --dir /data"),
+        for (scope, reach, is_guess, folder, data_folder, expected) in [
+            (Scope::Project, Reach::Stdio(None), false, ".", None, "--project ."),
+            (Scope::User, tools(), true, ".", None, "--user --tools core,reservations"),
+            (Scope::Project, http(), false, "/a b", None, "--project '/a b' --http-url http://127.0.0.1:7423/mcp"),
+            (Scope::Project, http(), true, ".", None, "--project . --http-url URL"),
+            (Scope::User, Reach::Stdio(None), false, ".", Some("/data"), "--user --dir /data"),
         ] {
             let setup = setup(Action::Install, scope, &reach, &installation);
-            let line = command_line("codex", &setup, Path::new(folder), data_folder.map(Path::new));
+            let line = command_line("codex", &setup, is_guess, Path::new(folder), data_folder.map(Path::new));
             assert_eq!(line, format!("relay-mesh install codex {expected}"));
             let fix = Some("run `relay-mesh install codex` again".to_owned());
             let finding = Finding { severity: Severity::Broken, what: "no server".to_owned(), fix };

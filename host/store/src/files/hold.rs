@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::disk::{self, Access};
 use super::layout::hold_path;
 use super::shared::Shared;
+use crate::unix::MetadataExt;
 use crate::unix::flock::{self, Sharing};
 use crate::{Hold, Key, StoreError};
 

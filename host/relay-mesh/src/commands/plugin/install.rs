@@ -87,7 +87,7 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
             &examined,
             &publisher.words(all),
             &question,
-            "it asks to be able to",
+            package::Heading::FIRST,
         ))?;
     }
     permission::only_the_user(context, &open, "consent").await?;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::install_channel::shell_word;
 use crate::render::Show;
 use crate::unix;
 
@@ -34,12 +35,17 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<Exit, CommandError> 
         SigningKey::generate().map_err(|error| CommandError::caused_by("no key was made", None, Exit::Failure, error));
     let (key, pkcs8) = made?;
     write(&path, &pem(&pkcs8)).map_err(|error| {
-        let hint = match error.kind() {
-            io::ErrorKind::AlreadyExists => "a key that is lost cannot be made again: name another file",
-            _ => "name a file in a folder that is there and that you can write to",
+        let hint = match (error.kind(), args.file.parent()) {
+            (io::ErrorKind::AlreadyExists, _) => {
+                "a key that is lost cannot be made again: name another file".to_owned()
+            }
+            (io::ErrorKind::NotFound, Some(folder)) if !folder.as_os_str().is_empty() => {
+                format!("make its folder first: `mkdir -p {}`", shell_word(folder))
+            }
+            _ => "name a file in a folder that is there and that you can write to".to_owned(),
         };
         let what = format!("`{}` was not written", args.file.display());
-        CommandError::caused_by(&what, Some(hint.to_owned()), Exit::Failure, error)
+        CommandError::caused_by(&what, Some(hint), Exit::Failure, error)
     })?;
     context.printer.say(&format!("`{}` is the private half: keep it secret. The public half:", args.file.display()));
     context.printer.show(&Made { key: key.publisher() })?;

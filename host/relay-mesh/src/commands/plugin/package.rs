@@ -66,13 +66,30 @@ pub(super) fn unusable(from: &str, error: HarnessError) -> CommandError {
     CommandError::caused_by(&format!("`{from}` is no adapter"), Some(hint.to_owned()), Exit::Failure, error)
 }
 
+/// What is said before the list of what an adapter asks for, or in its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heading {
+    asks: &'static str,
+    asks_nothing: &'static str,
+}
+
+impl Heading {
+    /// For one that is not installed yet.
+    pub(super) const FIRST: Heading = Heading { asks: "it asks to be able to", asks_nothing: "it asks for nothing" };
+    /// For one that takes the place of another version: only what is new is listed.
+    pub(super) const UPDATE: Heading = Heading {
+        asks: "it asks to be able to, beyond what it asked before",
+        asks_nothing: "it asks for nothing more than before",
+    };
+}
+
 /// Says what the adapter is and what it would be able to do.
 pub(super) fn words(
     open: &Open,
     examined: &Examination,
     publisher: &[String],
     question: &Question,
-    heading: &str,
+    heading: Heading,
 ) -> String {
     let manifest = &examined.manifest;
     // Quoted, as everything that its author wrote: none of it can pass for our own words.
@@ -102,9 +119,9 @@ pub(super) fn words(
         lines.push(format!("a shell with the variable {} counts as one of its agents'", quoted(&matched.shells)));
     }
     if question.requests.is_empty() && question.claims.is_empty() {
-        lines.push("it asks for nothing".to_owned());
+        lines.push(heading.asks_nothing.to_owned());
     } else {
-        lines.push(heading.to_owned());
+        lines.push(heading.asks.to_owned());
     }
     let replaces = adapters::grants::REPLACES_BUILT_IN;
     let claimed = question.claims.iter().map(|_| replaces);

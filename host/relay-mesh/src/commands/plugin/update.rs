@@ -2,8 +2,8 @@
 //! grants; the user is asked about new or wider ones.
 
 use ::fetch::oci::Reference;
-use adapters::installed::FoundVersion;
-use adapters::{Consent, Package, PublisherKey};
+use adapters::installed::{FoundVersion, InstalledVersion};
+use adapters::{Consent, Digest, Package, PublisherKey};
 
 use super::asking::{ConsentArgs, Question, agree};
 use super::install::{asked, installed_adapters, installed_error, placed, put, tell_what_is_missing, with_state};
@@ -17,6 +17,9 @@ use crate::exit::Exit;
 use crate::render::Format;
 use crate::runs::permission;
 
+/// How much of a digest is shown, in digits: as much as before a consent.
+const SHOWN: usize = 16;
+
 /// Replace an installed adapter with another version
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n  \
@@ -26,7 +29,9 @@ use crate::runs::permission;
     Without a source it is asked where it came from: a registry for its newest version, an address for what is there \
     now. One that was signed is updated only by what the same key signed. \
     Requests that did not change keep their grants, and what you denied stays denied. You are asked about new or \
-    wider requests: another path, more access, another address, other words of a command.")]
+    wider requests: another path, more access, another address, other words of a command.\n\n\
+    A version keeps its content: if an address leads to another content of the installed version, the update is \
+    refused without `--allow-changed`. What you built into a file needs no flag for that.")]
 pub(super) struct Args {
     /// Which adapter, as `relay-mesh plugin list` names it
     name: String,
@@ -44,6 +49,9 @@ pub(super) struct Args {
     /// Allow a version that is earlier than the installed one
     #[arg(long)]
     allow_downgrade: bool,
+    /// Allow an address to give another content of the installed version
+    #[arg(long)]
+    allow_changed: bool,
 }
 
 pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandError> {
@@ -70,7 +78,8 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
         ));
     }
     let next = order::version(name, &package.manifest.version)?;
-    let step = order::step(&order::version(name, &installed.version)?, &next);
+    let before = order::version(name, &installed.version)?;
+    let step = order::step(&before, &next);
     if step == VersionChange::Down && !args.allow_downgrade {
         return Err(Failure {
             what: format!("`{name}` is installed in version {}, and this is {next}", installed.version),
@@ -89,15 +98,19 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     let examined = package::examine(&open, &package)?;
     let all = installed_adapters(&open)?;
     let publisher = trust::judge(all, &package, Some(installed), &args.unsigned, args.new_key)?;
+    // Authors build one version into a file over and over; what an address gives out of it stays the same.
+    let is_rebuilt = before == next && installed.digest != package.digest;
+    if is_rebuilt && source.is_remote() && !args.allow_changed {
+        return Err(changed(&package, installed));
+    }
     let carried = carry(&open.adapters, name, &given, &package);
     if context.printer.format() == Format::Text {
-        let heading = "it asks to be able to, beyond what it asked before";
         context.printer.sentences(&package::words(
             &open,
             &examined,
             &publisher.words(all),
             &carried.question,
-            heading,
+            package::Heading::UPDATE,
         ))?;
     }
     permission::only_the_user(context, &open, "consent").await?;
@@ -118,7 +131,12 @@ pub(super) async fn run(args: Args, context: &Context) -> Result<Exit, CommandEr
     };
     package::try_out(&open, &package).await?;
     put(&open, &package, &consent, (installed.standing, found), &publisher)?;
-    context.printer.say(&format!("{} went from {} to {next}.", package.manifest.title, installed.version));
+    let title = &package.manifest.title;
+    context.printer.say(&match () {
+        () if is_rebuilt => format!("{title} {next} was replaced by another build of this version."),
+        () if before == next => format!("{title} {next} is sound again."),
+        () => format!("{title} went from {} to {next}.", installed.version),
+    });
     tell_what_is_missing(context, &package, &consent);
     context.printer.show(&placed(&package, "updated", Some(installed.version.clone()), &consent))?;
     Ok(Exit::Success)
@@ -132,6 +150,28 @@ fn newest(source: Source) -> Source {
         }
         source @ (Source::Registry(_) | Source::File(_) | Source::Web { .. }) => source,
     }
+}
+
+/// The refusal of a version whose content is not what it was.
+fn changed(package: &Package, installed: &InstalledVersion) -> CommandError {
+    let digest = |digest: &Digest| digest.to_string().chars().take(SHOWN).collect::<String>();
+    CommandError::from(Failure {
+        what: format!(
+            "the content of this version changed: `{}` {} is installed with the digest {}, and `{}` now leads to {}",
+            package.manifest.name,
+            installed.version,
+            digest(&installed.digest),
+            package.from,
+            digest(&package.digest)
+        ),
+        hint: Some(
+            "a change comes as a new version: ask its publisher about this one, and if it is right, say \
+             `--allow-changed`"
+                .to_owned(),
+        ),
+        exit: Exit::Refused,
+        source: None,
+    })
 }
 
 fn absent(name: &str, source: &str) -> CommandError {

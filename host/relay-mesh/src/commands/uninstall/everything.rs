@@ -4,19 +4,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use adapters::SetUp;
-use mesh::ports::harness::Scope;
+use mesh::ports::harness::{Action, HarnessError, Harnesses as _, Plan, Scope, Setup};
 
 use crate::commands::wake;
 use crate::commit_guard;
 use crate::commit_guard::git::Git;
-use crate::compose::settings_folder;
+use crate::compose::{Open, settings_folder};
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::exit::Exit;
 use crate::own_path::own_path;
 use crate::server::ServerRecord;
 use crate::setup::agreement::Confirmation;
-use crate::setup::apply::shown_path;
+use crate::setup::apply::{next_step, shown_path};
+use crate::setup::request::{Installation, Reach, setup};
 use crate::shapes::counted;
 
 /// Goes on past what fails, and then says how it ended.
@@ -62,7 +63,53 @@ pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> R
             context.printer.say(&what_is_left(context));
         }
     }
+    if work.worst != Exit::Refused {
+        for step in left_to_harnesses(context, &all).await? {
+            context.printer.say(&step);
+        }
+    }
     Ok(work.worst)
+}
+
+/// What the harnesses have of the mesh that no install wrote and that they remove themselves, such as a plugin: in the
+/// words of their adapters. An uninstall from the user's own settings has told it already.
+async fn left_to_harnesses(context: &Context, all: &[SetUp]) -> Result<Vec<String>, CommandError> {
+    let open = context.open()?;
+    let asked = setup(Action::Remove, Scope::User, &Reach::Stdio(None), &Installation::of(context)?);
+    let mut steps = Vec::new();
+    for name in open.adapters.names() {
+        if all.iter().any(|one| one.adapter == name && one.scope == Scope::User) || !reads_folders(&open, &name) {
+            continue;
+        }
+        let is_foreign = !open.adapters.is_built_in(&name);
+        match removal(&open, &name, &asked).await {
+            // What it would change was set up by another data folder, and is not to be taken out here.
+            Ok(Some(plan)) if plan.edits.is_empty() => {
+                steps.extend(plan.next_steps.iter().map(|step| next_step(step, is_foreign)));
+            }
+            Ok(Some(_) | None) => {}
+            // It may lack the grant to read its harness's settings.
+            Err(_) if is_foreign => {}
+            Err(error) => {
+                let error = store::reasons(&error);
+                context.printer.warn(&format!("whether {name} has a plugin of relay-mesh is unknown: {error}"));
+            }
+        }
+    }
+    Ok(steps)
+}
+
+/// An adapter that reads no folder does not know what its harness has.
+fn reads_folders(open: &Open, name: &str) -> bool {
+    let described = open.adapters.describe(name).ok().flatten();
+    described.is_some_and(|(manifest, _)| !manifest.requests.roots.is_empty())
+}
+
+async fn removal(open: &Open, name: &str, asked: &Setup) -> Result<Option<Plan>, HarnessError> {
+    match open.adapters.get(name).await? {
+        Some(harness) => Ok(Some(harness.propose(asked).await?)),
+        None => Ok(None),
+    }
 }
 
 struct Work<'a> {

@@ -26,7 +26,8 @@ use crate::setup::scope_args::ScopeArgs;
     A file that was not changed since the install is restored byte for byte; from any other file only our part is \
     removed. Without a terminal and without `--yes` nothing changes, and the command exits with 4.\n\n\
     `--all` goes through every project and your own settings, takes out the guard of those projects and the files of \
-    `wake install`, and says what is left: your mail, your settings and the program.")]
+    `wake install`, and says what is left: your mail, your settings, the program, and a plugin of relay-mesh that a \
+    harness has, with the command that removes it.")]
 pub(crate) struct Args {
     /// Which harness, as `relay-mesh harnesses` lists them
     #[arg(required_unless_present = "all")]

@@ -131,7 +131,8 @@ async fn settings(
     let folder = elsewhere.as_ref().map_or(folder, |elsewhere| elsewhere.set_up_in.as_path());
     let dir = &context.settings.dir;
     let typed_dir = (dir.origin == Origin::Flags).then_some(dir.value.as_path());
-    let again = command_line(name, &found.setup, folder, typed_dir);
+    let is_guess = found.installed == Installed::Outdated;
+    let again = command_line(name, &found.setup, is_guess, folder, typed_dir);
     match found.installed {
         Installed::No => vec![fine(format!("not set up for the {scope}; `{again}` does it"))],
         Installed::Yes | Installed::Outdated | Installed::ByHand => {
