@@ -16,7 +16,11 @@ C_OF_RELEASE := -std=gnu11 -U_FORTIFY_SOURCE -DMI_SKIP_COLLECT_ON_EXIT=1 \
 export CFLAGS_$(subst -,_,$(MUSL)) := $(C_OF_RELEASE)
 # No folder of this machine and, above, no time is in it, so that its bytes are the same wherever it is built
 # (packaging/reproduce).
-NO_FOLDERS = --config 'target.$(1).rustflags=["--remap-path-prefix=$(CURDIR)=/relay-mesh","--remap-path-prefix=$(CARGO_FOLDER)=/cargo"]'
+NO_FOLDERS = "--remap-path-prefix=$(CURDIR)=/relay-mesh","--remap-path-prefix=$(CARGO_FOLDER)=/cargo"
+# The linker that Rust brings keeps one of functions that are the same, and no tables for unwinding (docs/adr/0037).
+# Its folder is asked for when it is needed: on a fresh machine it is not there before.
+LLD = '"$$(rustc --print sysroot)/lib/rustlib/$$(rustc --print host-tuple)/bin/gcc-ld"'
+SMALL = "-Cforce-unwind-tables=no","-Clink-arg=-B$(LLD)","-Clink-arg=-fuse-ld=lld","-Clink-arg=-Wl,--icf=all,--no-eh-frame-hdr,-T,$(CURDIR)/packaging/linux.ld"
 
 # On macOS the linker puts the list of crates into the program: once it is signed, nothing may be changed in it.
 MAC := $(subst arm64,aarch64,$(shell uname -m))-apple-darwin
@@ -39,13 +43,13 @@ release: release-$(shell uname -s)
 
 release-Linux:
 	.config/toolchain $(MUSL)
-	cargo build --release --locked $(call NO_FOLDERS,$(MUSL)) --target $(MUSL) -p relay-mesh --bin relay-mesh
+	cargo build --release --locked --config 'target.$(MUSL).rustflags=[$(NO_FOLDERS),$(SMALL)]' --target $(MUSL) -p relay-mesh --bin relay-mesh
 	install -D $(BUILT)/$(MUSL)/release/relay-mesh $(BUILT)/release/relay-mesh
 
 release-Darwin: export CFLAGS_$(subst -,_,$(MAC)) := $(C_OF_RELEASE)
 release-Darwin: toolchain
 	python3 packaging/auditable.py $(MAC) $(CRATES)
-	cargo rustc --release --locked $(call NO_FOLDERS,$(MAC)) -p relay-mesh --bin relay-mesh \
+	cargo rustc --release --locked --config 'target.$(MAC).rustflags=[$(NO_FOLDERS)]' -p relay-mesh --bin relay-mesh \
 	    -- -C link-arg=-Wl,-sectcreate,__DATA,.dep-v0,$(CRATES)
 
 release-%: toolchain
@@ -115,14 +119,14 @@ check-macos:
 
 # Measures against the budgets. See docs/benchmarks.md.
 bench: release setup
-	cargo run --release --locked -p bench
-	cargo run --release --locked -p bench --bin wake
-	cargo run --release --locked -p bench --bin drive
-	cargo run --release --locked -p bench --bin watch
-	cargo run --release --locked -p bench --bin nats
-	cargo run --release --locked -p bench --bin contention
-	cargo run --release --locked -p relay-mesh-adapters --example instance
-	cargo run --release --locked -p relay-mesh-mcp --example throughput
+	cargo run --profile rig --locked -p bench
+	cargo run --profile rig --locked -p bench --bin wake
+	cargo run --profile rig --locked -p bench --bin drive
+	cargo run --profile rig --locked -p bench --bin watch
+	cargo run --profile rig --locked -p bench --bin nats
+	cargo run --profile rig --locked -p bench --bin contention
+	cargo run --profile rig --locked -p relay-mesh-adapters --example instance
+	cargo run --profile rig --locked -p relay-mesh-mcp --example throughput
 
 # Two real clients of each harness in one project, with scripted models, at random for an hour: mail, prompts, Esc,
 # kills, clears. `MINUTES=5` is shorter, `SEED=…` repeats a run's choices, `HARNESSES=codex,opencode` names some.
@@ -131,9 +135,9 @@ soak: release setup
 	RELAY_MESH_BINARY=$(CURDIR)/target/release/relay-mesh cargo run --locked -p bench --bin soak
 
 # What a data folder's age costs: a day, a month, a year, and ten years at a tenth of the volume. Takes half an hour
-# and 40 GB; `cargo run --release -p bench --bin age -- --help` says how to measure less.
+# and 40 GB; `cargo run --profile rig -p bench --bin age -- --help` says how to measure less.
 bench-age: release setup
-	cargo run --release --locked -p bench --bin age -- --plot docs/age-growth.svg
+	cargo run --profile rig --locked -p bench --bin age -- --plot docs/age-growth.svg
 
 # Builds every adapter into plugins/NAME/NAME.wasm, for `relay-mesh serve --plugins ./plugins`.
 plugins: toolchain

@@ -15,10 +15,11 @@
 
 use std::env;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lzma_rust2::{LzmaOptions, LzmaWriter};
 use sha2::{Digest, Sha256};
 
 const TARGET: &str = "wasm32-wasip2";
@@ -61,7 +62,6 @@ struct Plugin {
 struct Embedded {
     name: String,
     manifest: PathBuf,
-    component: PathBuf,
     bytes: Vec<u8>,
 }
 
@@ -84,12 +84,14 @@ fn embed() -> Result<(), String> {
     let mut listed = String::from(
         "/// Every adapter that is part of this program, by name.\npub(crate) static BUILT_IN: &[BuiltIn] = &[\n",
     );
-    for Embedded { name, manifest, component, bytes } in &adapters {
+    for Embedded { name, manifest, bytes } in &adapters {
+        let packed = out.join(name).with_extension("lzma");
+        pack(bytes).and_then(|bytes| fs::write(&packed, bytes)).map_err(|error| format!("{packed:?}: {error}"))?;
         let digest: [u8; 32] = Sha256::digest(bytes).into();
         let [clients, environment, shells] = matches(manifest)?;
         listed.push_str(&format!(
-            "    BuiltIn {{ name: {name:?}, manifest: include_str!({manifest:?}), component: \
-             include_bytes!({component:?}), digest: {digest:?}, clients: &{clients:?}, environment: &{environment:?}, \
+            "    BuiltIn {{ name: {name:?}, manifest: include_str!({manifest:?}), packed: \
+             include_bytes!({packed:?}), digest: {digest:?}, clients: &{clients:?}, environment: &{environment:?}, \
              shells: &{shells:?} }},\n",
         ));
     }
@@ -111,10 +113,7 @@ fn from_sources(workspace: &Path, out: &Path) -> Result<Vec<Embedded>, String> {
         let file = format!("{}.wasm", package.replace('-', "_"));
         let bytes = read(&target.join(TARGET).join("release").join(file))?;
         keep(&folder.join(&name).with_extension("wasm"), &bytes);
-        // A copy of our own: the build of another profile may replace the one in the target folder.
-        let component = out.join(&name).with_extension("wasm");
-        fs::write(&component, &bytes).map_err(|error| format!("{}: {error}", component.display()))?;
-        adapters.push(Embedded { name, manifest: folder.join("adapter.toml"), component, bytes });
+        adapters.push(Embedded { name, manifest: folder.join("adapter.toml"), bytes });
     }
     Ok(adapters)
 }
@@ -136,10 +135,20 @@ fn prebuilt(folder: &Path) -> Result<Vec<Embedded>, String> {
         }
         if let Some(name) = file.strip_suffix(".wasm") {
             let manifest = folder.join(name).with_extension("toml");
-            adapters.push(Embedded { name: name.to_owned(), manifest, component: path, bytes });
+            adapters.push(Embedded { name: name.to_owned(), manifest, bytes });
         }
     }
     Ok(adapters)
+}
+
+/// As the program holds a component: a quarter of its size, and only unpacked where it is compiled.
+fn pack(component: &[u8]) -> io::Result<Vec<u8>> {
+    let mut options = LzmaOptions::with_preset(9);
+    // What unpacks it needs as much memory as this.
+    options.dict_size = u32::try_from(component.len().next_power_of_two()).unwrap_or(u32::MAX).clamp(1 << 16, 1 << 26);
+    let mut writer = LzmaWriter::new_use_header(Vec::new(), &options, Some(component.len() as u64))?;
+    writer.write_all(component)?;
+    writer.finish()
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

@@ -1,12 +1,13 @@
 //! Where adapters come from: the program itself, the installed ones, and plugin folders. Each lookup looks at the
 //! files again, so that a new version is used from the next call on.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use lzma_rust2::LzmaReader;
 use mesh::ports::machine::Instant;
 
 use crate::digest::Digest;
@@ -42,7 +43,8 @@ pub(crate) struct BuiltIn {
     /// Its name, so that listing the names parses no manifest.
     pub(crate) name: &'static str,
     pub(crate) manifest: &'static str,
-    pub(crate) component: &'static [u8],
+    /// The component, by LZMA.
+    pub(crate) packed: &'static [u8],
     /// SHA-256 of the component, computed at build time: hashing takes too long for a hook.
     pub(crate) digest: [u8; 32],
     /// The clients by which its manifest matches its harness, so that a caller that matches no adapter, such as most
@@ -67,14 +69,26 @@ pub(crate) struct Candidate {
     pub(crate) source: Source,
     /// When the user installed an adapter of this name; later versions keep it.
     pub(crate) since: Option<Instant>,
-    /// The component's bytes, if it is in memory.
-    bytes: Cow<'static, [u8]>,
+    bytes: Bytes,
 }
+
+/// Where the bytes of a component are.
+#[derive(Debug)]
+enum Bytes {
+    InFile(PathBuf),
+    InMemory(Vec<u8>),
+    /// In the program, by LZMA.
+    Packed(&'static [u8]),
+}
+
+/// The most kibibytes of memory that unpacking may take.
+const UNPACKING: u32 = 1 << 17;
 
 impl Candidate {
     /// A candidate whose component is in a file.
     pub(crate) fn on_disk(manifest: Manifest, digest: Digest, component: Digest, source: Source) -> Candidate {
-        Candidate { manifest, digest, component, source, since: None, bytes: Cow::Borrowed(&[]) }
+        let bytes = Bytes::InFile(source.file().map(Path::to_owned).unwrap_or_default());
+        Candidate { manifest, digest, component, source, since: None, bytes }
     }
 
     /// A candidate in memory. Later changes of its file have no effect.
@@ -85,23 +99,28 @@ impl Candidate {
             component: package.component,
             source: Source::Plugin(PathBuf::from(&package.from)),
             since: None,
-            bytes: Cow::Owned(package.bytes.clone()),
+            bytes: Bytes::InMemory(package.bytes.clone()),
         }
     }
 
     /// The component's bytes, checked against the digest.
-    pub(crate) fn bytes(&self) -> std::io::Result<Vec<u8>> {
-        match self.source.file() {
-            Some(path) if self.bytes.is_empty() => {
-                let bytes = fs::read(path)?;
-                if Digest::of(&bytes) != self.component {
-                    return Err(std::io::Error::other("the file changed while it was being loaded; try again"));
-                }
-                Ok(bytes)
-            }
-            Some(_) | None => Ok(self.bytes.to_vec()),
+    pub(crate) fn bytes(&self) -> io::Result<Vec<u8>> {
+        let (bytes, otherwise) = match &self.bytes {
+            Bytes::InFile(path) => (fs::read(path)?, "the file changed while it was being loaded; try again"),
+            Bytes::InMemory(bytes) => return Ok(bytes.clone()),
+            Bytes::Packed(packed) => (unpack(packed)?, "it is not what this program was built with"),
+        };
+        if Digest::of(&bytes) != self.component {
+            return Err(io::Error::other(otherwise));
         }
+        Ok(bytes)
     }
+}
+
+fn unpack(packed: &[u8]) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    LzmaReader::new_mem_limit(packed, UNPACKING, None)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A file in a plugin folder that cannot be used, and why.
@@ -333,7 +352,7 @@ fn parse_built_in(one: &BuiltIn) -> Result<Candidate, String> {
         component,
         source: Source::BuiltIn,
         since: None,
-        bytes: Cow::Borrowed(one.component),
+        bytes: Bytes::Packed(one.packed),
     })
 }
 
@@ -349,10 +368,24 @@ mod tests {
         for name in Sources::built_in_names() {
             let candidate = sources.built_in(name).expect("it is built in").expect("its manifest is right");
             assert_eq!(candidate.manifest.name, name);
-            assert_eq!(Digest::of(&candidate.bytes), candidate.component, "{name}");
+            let bytes = candidate.bytes().expect("it is what was packed");
+            assert_eq!(Digest::of(&bytes), candidate.component, "{name}");
             // The sdk's macro embeds the manifest in the component, so that one file is enough.
             let own = BUILT_IN.iter().find(|one| one.name == name).map(|one| one.manifest.as_bytes());
-            assert_eq!(section::find(&candidate.bytes, SECTION), own, "{name}");
+            assert_eq!(section::find(&bytes, SECTION), own, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_packed_and_is_damaged_is_not_used() {
+        let one = &BUILT_IN[0];
+        let candidate = |packed: &'static [u8]| Candidate {
+            bytes: Bytes::Packed(packed),
+            ..parse_built_in(one).expect("its manifest is right")
+        };
+        let (half, other) = (&one.packed[..one.packed.len() / 2], BUILT_IN[1].packed);
+        for packed in [half, other, &[]] {
+            assert!(candidate(packed).bytes().is_err(), "{} bytes", packed.len());
         }
     }
 }

@@ -6,7 +6,7 @@
 //! call (including the client's, which is the same for all), and the ratios of the budgets; exits with 1 if
 //! one is missed.
 //!
-//! `cargo run --release -p relay-mesh-mcp --example throughput [FOLDER [process]]`, where FOLDER is on the disk to
+//! `cargo run --profile rig -p relay-mesh-mcp --example throughput [FOLDER [process]]`, where FOLDER is on the disk to
 //! measure. With `process` nothing is synced. A third server, a bare rmcp server whose tool appends to a file
 //! and syncs it, shows the least that a durable message costs on that disk, and is the reference for the
 //! budget (docs/adr/0006).

@@ -1,6 +1,6 @@
 //! Measures what the first paint of the terminal view costs, part by part, over a data folder of files.
 //!
-//! `cargo run --release -p relay-mesh-ui --example first_paint [MESSAGES [AGENTS]]`; 100,000 messages of 1,000 agents if nothing is
+//! `cargo run --profile rig -p relay-mesh-ui --example first_paint [MESSAGES [AGENTS]]`; 100,000 messages of 1,000 agents if nothing is
 //! said. The budget is 50 ms until the agents are on screen.
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 

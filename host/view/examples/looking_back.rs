@@ -1,7 +1,7 @@
 //! Measures what looking back costs: the list of threads, a search, one thread and what one sent, over so many messages in
 //! a data folder of files, beside reading the same bytes alone.
 //!
-//! `cargo run --release -p relay-mesh-view --example looking_back [MESSAGES [AGENTS]]`; 100,000 messages of 40 agents if nothing is
+//! `cargo run --profile rig -p relay-mesh-view --example looking_back [MESSAGES [AGENTS]]`; 100,000 messages of 40 agents if nothing is
 //! said. Exits with 1 if a search of 100,000 messages takes longer than 200 ms: then it needs an index.
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 

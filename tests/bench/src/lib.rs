@@ -17,13 +17,15 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// The relay-mesh binary that is measured, and a folder on the disk that the repository lies on, which is
 /// gone afterwards.
 pub fn subject() -> Result<(PathBuf, TempDir), Failure> {
-    // All are built with the same profile, so they lie beside each other. Tests lie one folder below.
+    // A rig is built with a profile of its own; tests of rigs have the program beside them, or one folder above.
     let this = std::env::current_exe()?;
     let folder =
         this.ancestors().skip(1).find(|folder| !folder.ends_with("deps")).ok_or("this program lies in no folder")?;
     #[expect(clippy::disallowed_methods, reason = "the variable names the binary, as it does for the product tests")]
     let named = std::env::var_os(test_support::BINARY).map(PathBuf::from);
-    let built = named.unwrap_or_else(|| folder.join("relay-mesh"));
+    let released = folder.with_file_name("release").join("relay-mesh");
+    let beside = folder.join("relay-mesh");
+    let built = named.unwrap_or(if beside.is_file() { beside } else { released });
     if !built.is_file() {
         return Err(format!("{} is not there; run `make bench`, which builds it first", built.display()).into());
     }

@@ -16,7 +16,6 @@ use crate::messages::inboxes::Inboxes;
 use crate::messages::receipt::{Event, Receipt};
 use crate::names::{AgentName, MessageId};
 use crate::ports::data_files::DataFiles;
-use crate::ports::machine::Instant;
 use crate::sessions::record;
 use crate::storage::old::{self, Age, Ages, OldPart};
 use crate::storage::{index_rule, keys, records};

@@ -1,7 +1,7 @@
 //! Measures many processes that append to one log concurrently, against the least that any program could do: a bare
 //! open, flock, append, close.
 //!
-//! `cargo run --release -p bench --bin contention -- [PROCESSES [MESSAGES [FOLDER]]]` prints a line for each way, all in one
+//! `cargo run --profile rig -p bench --bin contention -- [PROCESSES [MESSAGES [FOLDER]]]` prints a line for each way, all in one
 //! run, with its ratio to the bare loop. The store indexes as the product's does. The processes are this program, started again; they wait for a
 //! common start, so that only appending is measured.
 
