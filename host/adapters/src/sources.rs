@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read as _};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -43,8 +44,8 @@ pub(crate) struct BuiltIn {
     /// Its name, so that listing the names parses no manifest.
     pub(crate) name: &'static str,
     pub(crate) manifest: &'static str,
-    /// The component, by LZMA.
-    pub(crate) packed: &'static [u8],
+    /// Where its component is among the components of all.
+    at: Range<u64>,
     /// SHA-256 of the component, computed at build time: hashing takes too long for a hook.
     pub(crate) digest: [u8; 32],
     /// The clients by which its manifest matches its harness, so that a caller that matches no adapter, such as most
@@ -77,8 +78,8 @@ pub(crate) struct Candidate {
 enum Bytes {
     InFile(PathBuf),
     InMemory(Vec<u8>),
-    /// In the program, by LZMA.
-    Packed(&'static [u8]),
+    /// In the program, there among the components of all.
+    Packed(Range<u64>),
 }
 
 /// The most kibibytes of memory that unpacking may take.
@@ -108,7 +109,7 @@ impl Candidate {
         let (bytes, otherwise) = match &self.bytes {
             Bytes::InFile(path) => (fs::read(path)?, "the file changed while it was being loaded; try again"),
             Bytes::InMemory(bytes) => return Ok(bytes.clone()),
-            Bytes::Packed(packed) => (unpack(packed)?, "it is not what this program was built with"),
+            Bytes::Packed(at) => (unpack(at)?, "it is not what this program was built with"),
         };
         if Digest::of(&bytes) != self.component {
             return Err(io::Error::other(otherwise));
@@ -117,9 +118,12 @@ impl Candidate {
     }
 }
 
-fn unpack(packed: &[u8]) -> io::Result<Vec<u8>> {
+/// One component out of all. Those behind it are not unpacked.
+fn unpack(at: &Range<u64>) -> io::Result<Vec<u8>> {
+    let mut reader = LzmaReader::new_mem_limit(PACKED, UNPACKING, None)?;
+    io::copy(&mut reader.by_ref().take(at.start), &mut io::sink())?;
     let mut bytes = Vec::new();
-    LzmaReader::new_mem_limit(packed, UNPACKING, None)?.read_to_end(&mut bytes)?;
+    reader.take(at.end - at.start).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -352,7 +356,7 @@ fn parse_built_in(one: &BuiltIn) -> Result<Candidate, String> {
         component,
         source: Source::BuiltIn,
         since: None,
-        bytes: Bytes::Packed(one.packed),
+        bytes: Bytes::Packed(one.at.clone()),
     })
 }
 
@@ -377,15 +381,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_packed_and_is_damaged_is_not_used() {
+    fn what_is_not_the_packed_component_is_not_used() {
         let one = &BUILT_IN[0];
-        let candidate = |packed: &'static [u8]| Candidate {
-            bytes: Bytes::Packed(packed),
+        let candidate = |at: Range<u64>| Candidate {
+            bytes: Bytes::Packed(at),
             ..parse_built_in(one).expect("its manifest is right")
         };
-        let (half, other) = (&one.packed[..one.packed.len() / 2], BUILT_IN[1].packed);
-        for packed in [half, other, &[]] {
-            assert!(candidate(packed).bytes().is_err(), "{} bytes", packed.len());
+        let half = one.at.start..one.at.end / 2;
+        for at in [half, BUILT_IN[1].at.clone(), u64::MAX - 1..u64::MAX, 0..0] {
+            assert!(candidate(at.clone()).bytes().is_err(), "{at:?}");
         }
     }
 }
