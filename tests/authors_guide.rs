@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use test_support::{Outcome, Program, Stage, search_path};
+use test_support::{Outcome, Program, Stage, page_blocks, search_path};
 
 #[test]
 fn the_guide_ends_with_an_adapter_that_is_tested_and_installed() {
@@ -12,8 +12,7 @@ fn the_guide_ends_with_an_adapter_that_is_tested_and_installed() {
     let target = stage.build_folder().join("components");
     // The build is kept under the name that the guide uses. The sdk is the one that `plugin new` writes.
     let author = Author::new(&stage).with("CARGO_TARGET_DIR", &target.display().to_string());
-    let script =
-        shell_blocks(&read("docs/adapters.md")).replace("cd toad\n", "cd toad; ln -s \"$CARGO_TARGET_DIR\" target\n");
+    let script = shell_blocks("docs/adapters.md").replace("cd toad\n", "cd toad; ln -s \"$CARGO_TARGET_DIR\" target\n");
     // One shell, because the guide changes folders.
     let outcome = author.run(&["sh", "-eu", "-c", &script]);
     let told = format!("{}\n{}", outcome.stdout, outcome.stderr);
@@ -170,9 +169,9 @@ fn succeeded(outcome: &Outcome) -> String {
 }
 
 /// The shell blocks of a page, in order.
-fn shell_blocks(page: &str) -> String {
-    let blocks = page.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
-    blocks.collect()
+fn shell_blocks(path: &str) -> String {
+    let blocks = page_blocks(path).into_iter().filter(|block| block.kind == "sh");
+    blocks.map(|block| block.lines.join("\n") + "\n").collect()
 }
 
 fn read(path: &str) -> String {

@@ -16,8 +16,8 @@ use scene::{
 };
 use serde_json::{Value, json};
 use test_support::{
-    ClaudeCode, Codex, DeliveryHistory, Model, ModelAnswer, Program, Script, agents, environment_to_start, isolated,
-    send, session_of,
+    ClaudeCode, Codex, DeliveryHistory, Model, ModelAnswer, PageCommand, Program, Script, agents, environment_to_start,
+    isolated, page_commands, send, session_of,
 };
 
 #[test]
@@ -356,19 +356,14 @@ fn each_command_of_the_page_says_what_the_page_says() {
         let (claude_code, codex) = (ClaudeCode::new(&stage, &model), Codex::new(&stage, &model));
         let copilot = environment_to_start("copilot", &stage, &model);
         std::os::unix::fs::symlink(ClaudeCode::program_path(), stage.programs().join("claude")).expect("a link");
-        let page = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/plugins-of-harnesses.md"));
-        let blocks = page.split("```console\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default());
-        let commands: Vec<(&str, &str)> = blocks
-            .flat_map(|block| block.split("$ ").skip(1))
-            .map(|command| command.split_once('\n').expect("lines"))
-            .collect();
+        let commands = page_commands("docs/plugins-of-harnesses.md");
         assert_eq!(commands.len(), 16, "{commands:?}");
-        for (typed, prints) in commands {
+        for PageCommand { typed, prints, .. } in commands {
             let environment = claude_code.environment().iter().chain(codex.environment()).chain(&copilot);
             let shell = Program::new("sh").arg("-c").arg(format!("exec 2>&1\n{typed}"));
             let outcome = shell.envs(environment.map(|(name, value)| (name, value))).within(&stage.project).run();
             assert_eq!(outcome.code, Some(0), "{typed}: {outcome:?}");
-            for line in prints.lines().filter(|line| !line.is_empty()) {
+            for line in prints {
                 assert!(outcome.stdout.contains(line.trim_start_matches("… ")), "{typed}: {line}\n{}", outcome.stdout);
             }
         }

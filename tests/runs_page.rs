@@ -4,14 +4,14 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use test_support::{ClaudeCode, Client, Codex, Model, ModelAnswer, Program, Script, Stage, isolated, wait_for};
+use test_support::{
+    ClaudeCode, Client, Codex, Model, ModelAnswer, Program, Script, Stage, isolated, page_blocks, wait_for,
+};
 
 /// The blocks of the page of this kind, whole.
 fn blocks(kind: &str) -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/runs.md");
-    let page = std::fs::read_to_string(page).expect("the page");
-    let blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
-    blocks.filter(|(name, _)| *name == kind).map(|(_, body)| body.to_owned()).collect()
+    let blocks = page_blocks("docs/runs.md").into_iter().filter(|block| block.kind == kind);
+    blocks.map(|block| block.lines.join("\n") + "\n").collect()
 }
 
 /// The lines of such blocks.

@@ -2,9 +2,9 @@
 //! and the real Claude Code. Only the model is scripted.
 
 use serde_json::json;
-use test_support::{ClaudeCode, Model, ModelAnswer, Program, Script, Stage, Terminal, isolated, wait_for};
+use test_support::{ClaudeCode, Model, ModelAnswer, Program, Script, Stage, Terminal, isolated, page_blocks, wait_for};
 
-const PAGE: &str = include_str!("../docs/three-agents.md");
+const PAGE: &str = "docs/three-agents.md";
 const REGISTER: &str = "mcp__relay-mesh__register_agent";
 const SEND: &str = "mcp__relay-mesh__send_message";
 
@@ -103,12 +103,12 @@ fn carol(stage: &Stage) -> Model {
 }
 
 /// The steps of a page, from its `console` blocks.
-fn steps(page: &str) -> Vec<Step> {
+fn steps(path: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
-    for block in page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+    for block in page_blocks(path).iter().filter(|block| block.kind == "console") {
         // A block begins with a step and does not continue the previous block's output.
         let mut goes_on = false;
-        for line in block.lines() {
+        for line in &block.lines {
             let typed = line.split_once("$ ").filter(|(who, _)| ["alice", "bob"].contains(who));
             goes_on = match (typed, line.split_at_checked(2)) {
                 (Some((who, command)), _) => {

@@ -1,15 +1,13 @@
 //! docs/troubleshooting.md: every line works as it stands, for somebody whose message has not arrived.
 
-use std::path::Path;
+use test_support::{Program, Stage, isolated, page, page_blocks, send};
 
-use test_support::{Program, Stage, isolated, send};
+const PAGE: &str = "docs/troubleshooting.md";
 
 /// The lines for a shell.
 fn lines() -> Vec<String> {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/troubleshooting.md");
-    let page = std::fs::read_to_string(page).expect("the page");
-    let blocks = page.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
-    blocks.flat_map(str::lines).map(str::to_owned).collect()
+    let blocks = page_blocks(PAGE).into_iter().filter(|block| block.kind == "sh");
+    blocks.flat_map(|block| block.lines).collect()
 }
 
 #[test]
@@ -38,8 +36,7 @@ fn every_line_works_for_somebody_whose_message_has_not_arrived() {
 /// The page's table has each status that the program can say.
 #[test]
 fn its_table_has_each_status() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/troubleshooting.md");
-    let page = std::fs::read_to_string(page).expect("the page");
+    let page = page(PAGE);
     let help = Stage::new(env!("CARGO_BIN_EXE_relay-mesh")).relay_ok(&["message", "--help"]);
     let (_, statuses) = help.split_once("lowest first: ").expect("the statuses");
     let statuses: Vec<&str> = statuses.trim().trim_end_matches('.').split(", ").collect();

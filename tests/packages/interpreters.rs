@@ -86,18 +86,18 @@ fn passes_everything_on(stage: &Stage, run: impl Fn() -> Program) {
 struct Equipped {
     place: CleanRoot,
     /// The folders of this machine that can be read in the root.
-    lent: Vec<PathBuf>,
+    readable: Vec<PathBuf>,
     /// What was mounted for that, in order.
     mounted: Vec<PathBuf>,
 }
 
 impl Equipped {
     fn new() -> Equipped {
-        let mut equipped = Equipped { place: CleanRoot::new(), lent: Vec::new(), mounted: Vec::new() };
+        let mut equipped = Equipped { place: CleanRoot::new(), readable: Vec::new(), mounted: Vec::new() };
         for folder in ["/usr/lib", "/usr/lib64", "/usr/share", "/lib", "/lib64"].map(Path::new) {
             match std::fs::read_link(folder) {
                 Ok(target) => symlink(target, equipped.inside(folder)).expect("the root is writable"),
-                Err(_) if folder.is_dir() => equipped.lend(folder),
+                Err(_) if folder.is_dir() => equipped.make_readable(folder),
                 Err(_) => {}
             }
         }
@@ -114,7 +114,7 @@ impl Equipped {
         let npm = Program::new("sh").args(["-c", "realpath \"$(command -v npm)\""]).succeed();
         let npm = Path::new(npm.trim_end());
         // It is a script of a package, and other packages may lie beside that.
-        equipped.lend(npm.ancestors().nth(3).expect("npm is PACKAGES/npm/bin/npm-cli.js"));
+        equipped.make_readable(npm.ancestors().nth(3).expect("npm is PACKAGES/npm/bin/npm-cli.js"));
         equipped.link(npm, "npm");
         equipped
     }
@@ -125,14 +125,14 @@ impl Equipped {
         let said = Program::new("python3").args(["-c", PYTHON]).succeed();
         let (executable, prefix) = said.trim_end().split_once('\n').expect("it prints two lines");
         equipped.bring(Path::new(executable), Path::new(executable));
-        equipped.lend(&Path::new(prefix).join("lib"));
+        equipped.make_readable(&Path::new(prefix).join("lib"));
         (equipped, executable.to_owned())
     }
 
     /// Lets a folder of this machine be read in the root, by the same path. What is written there is refused, so that
     /// nothing can be lost when the root is removed.
-    fn lend(&mut self, folder: &Path) {
-        if self.lent.iter().any(|lent| folder.starts_with(lent)) {
+    fn make_readable(&mut self, folder: &Path) {
+        if self.readable.iter().any(|above| folder.starts_with(above)) {
             return;
         }
         let empty = self.place.folder.with_file_name("empty");
@@ -143,7 +143,7 @@ impl Equipped {
         // An overlay without an upper folder cannot be written to, and is not there for a moment before that holds.
         let layers = format!("lowerdir={}:{}", folder.display(), empty.display());
         self.mount(&["-t", "overlay", "-o", &layers, "overlay"], inside);
-        self.lent.push(folder.to_owned());
+        self.readable.push(folder.to_owned());
     }
 
     /// Their libraries lie beside those of all programs.

@@ -47,7 +47,7 @@ pub(crate) fn append_to_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// Whether a path leads to a file that somebody may run.
+/// Whether a path leads to a file that any user may run.
 pub(crate) fn is_program(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
 }
