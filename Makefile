@@ -17,10 +17,11 @@ export CFLAGS_$(subst -,_,$(MUSL)) := $(C_OF_RELEASE)
 # No folder of this machine and, above, no time is in it, so that its bytes are the same wherever it is built
 # (packaging/reproduce).
 NO_FOLDERS = "--remap-path-prefix=$(CURDIR)=/relay-mesh","--remap-path-prefix=$(CARGO_FOLDER)=/cargo"
-# The linker that Rust brings keeps one of functions that are the same, and no tables for unwinding (docs/adr/0045).
+# The linker that Rust brings keeps one of functions that are the same, no tables for unwinding, and the addresses that
+# the program corrects when it starts as bits (docs/adr/0045).
 # Its folder is asked for when it is needed: on a fresh machine it is not there before.
 LLD = '"$$(rustc --print sysroot)/lib/rustlib/$$(rustc --print host-tuple)/bin/gcc-ld"'
-SMALL = "-Cforce-unwind-tables=no","-Clink-arg=-B$(LLD)","-Clink-arg=-fuse-ld=lld","-Clink-arg=-Wl,--icf=all,--no-eh-frame-hdr,-T,$(CURDIR)/packaging/linux.ld"
+SMALL = "-Cforce-unwind-tables=no","-Clink-arg=-B$(LLD)","-Clink-arg=-fuse-ld=lld","-Clink-arg=-Wl,--icf=all,-z,pack-relative-relocs,--no-eh-frame-hdr,-T,$(CURDIR)/packaging/linux.ld"
 
 # On macOS the linker puts the list of crates into the program: once it is signed, nothing may be changed in it.
 MAC := $(subst arm64,aarch64,$(shell uname -m))-apple-darwin

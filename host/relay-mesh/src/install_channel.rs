@@ -73,7 +73,8 @@ fn above(path: &Path, name: &str) -> Option<PathBuf> {
     folders.last()?.parent().map(Path::to_owned)
 }
 
-/// The command of npm, or of pnpm, which keeps each package in a folder `.pnpm` of its own.
+/// The command of npm, or of what keeps packages for Node in its place: pnpm has a folder `.pnpm` for each package, and
+/// Bun and Yarn have a list of their own in a project.
 fn npm(program: &Path, project: &Path) -> String {
     let word = || shell_word(project);
     if above(program, ".pnpm").is_some() {
@@ -84,6 +85,15 @@ fn npm(program: &Path, project: &Path) -> String {
             }
             () => format!("pnpm --dir {} add relay-mesh@latest", word()),
         };
+    }
+    let has = |names: &[&str]| names.iter().any(|name| project.join(name).is_file());
+    match project.file_name().and_then(|name| name.to_str()).unwrap_or_default() {
+        name if name.starts_with("bunx-") => return "bunx relay-mesh@latest".to_owned(),
+        _ if project.ends_with(".bun/install/global") => return "bun add --global relay-mesh@latest".to_owned(),
+        _ if project.ends_with("yarn/global") => return "yarn global add relay-mesh@latest".to_owned(),
+        _ if has(&["bun.lock", "bun.lockb"]) => return format!("bun add --cwd {} relay-mesh@latest", word()),
+        _ if has(&["yarn.lock"]) => return format!("yarn --cwd {} add relay-mesh@latest", word()),
+        _ => {}
     }
     // A project may have this name too, and has a list of what it needs.
     let is_global = project.file_name().is_some_and(|name| name == "lib") && !project.join("package.json").is_file();
@@ -211,7 +221,9 @@ mod tests {
             let list = format!("[v1]\n\"relay-mesh 0.1.0 (git+https://x.example/r{from})\" = [\"relay-mesh\"]\n");
             file(root, &format!("home/{folder}/.crates.toml"), &list);
         }
-        file(root, "home/p/lib/package.json", "{}");
+        for list in ["p/lib/package.json", "bun/bun.lock", "yarn/yarn.lock", ".bun/install/global/bun.lock"] {
+            file(root, &format!("home/{list}"), "{}");
+        }
         file(root, "home/clone/host/relay-mesh/Cargo.toml", "");
         for (program, channel, command) in [
             ("usr/bin/relay-mesh", Channel::Debian, "sudo apt-get install ./relay-mesh_VERSION-1_ARCH.deb".to_owned()),
@@ -265,6 +277,31 @@ mod tests {
                 "home/p/node_modules/.pnpm/a@1/node_modules/@relay-mesh/linux-x64/bin/relay-mesh",
                 Channel::Npm,
                 format!("pnpm --dir {at}/home/p add relay-mesh@latest"),
+            ),
+            (
+                "home/.bun/install/global/node_modules/@relay-mesh/linux-x64/bin/relay-mesh",
+                Channel::Npm,
+                "bun add --global relay-mesh@latest".to_owned(),
+            ),
+            (
+                "tmp/bunx-1000-relay-mesh@latest/node_modules/@relay-mesh/linux-x64/bin/relay-mesh",
+                Channel::Npm,
+                "bunx relay-mesh@latest".to_owned(),
+            ),
+            (
+                "home/bun/node_modules/@relay-mesh/linux-x64/bin/relay-mesh",
+                Channel::Npm,
+                format!("bun add --cwd {at}/home/bun relay-mesh@latest"),
+            ),
+            (
+                "home/.config/yarn/global/node_modules/@relay-mesh/linux-x64/bin/relay-mesh",
+                Channel::Npm,
+                "yarn global add relay-mesh@latest".to_owned(),
+            ),
+            (
+                "home/yarn/node_modules/@relay-mesh/linux-x64/bin/relay-mesh",
+                Channel::Npm,
+                format!("yarn --cwd {at}/home/yarn add relay-mesh@latest"),
             ),
             ("opt/homebrew/Cellar/relay-mesh/0.1.0/bin/relay-mesh", Channel::Homebrew, brew()),
             ("usr/local/Cellar/relay-mesh/0.1.0/bin/relay-mesh", Channel::Homebrew, brew()),
