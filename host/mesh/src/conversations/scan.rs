@@ -1,10 +1,10 @@
-//! Reads through inboxes, oldest message first in each.
+//! Reads through inboxes, or looks messages up in them, oldest message first in each.
 
 use std::pin::pin;
 use std::sync::Mutex;
 
 use futures::StreamExt as _;
-use store::{Entry, StoreError};
+use store::{Entry, StoreError, Term};
 
 use super::reader::Sight;
 use crate::agents::list::of_each;
@@ -53,4 +53,23 @@ pub(crate) async fn scan(
         damage += read?;
     }
     Ok(damage)
+}
+
+/// Passes each entry that has one of these terms and may be visible to `take`, with the owner of its inbox. Costs what is
+/// found, if the store has indexes.
+pub(crate) async fn look_up(
+    core: &Core,
+    sight: &Sight,
+    terms: &[Term],
+    mut take: impl FnMut(&AgentName, &Entry) + Send,
+) -> Result<(), StoreError> {
+    let mut looks = pin!(of_each(core, sight.owners.clone(), |owner: AgentName| async move {
+        let found = core.shared.find(&keys::inbox(&owner), terms).await?;
+        Ok::<_, StoreError>((owner, found))
+    }));
+    while let Some(look) = looks.next().await {
+        let (owner, found) = look?;
+        found.iter().filter(|entry| sight.may_show(&owner, &entry.bytes)).for_each(|entry| take(&owner, entry));
+    }
+    Ok(())
 }

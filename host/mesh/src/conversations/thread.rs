@@ -5,11 +5,11 @@ use std::pin::pin;
 
 use futures::StreamExt as _;
 use serde::Deserialize;
-use store::StoreError;
+use store::{Entry, StoreError, Term};
 
 use super::MailReader;
 use super::reader::Sight;
-use super::scan::{ScanFrom, scan};
+use super::scan::{ScanFrom, look_up, scan};
 use crate::agents::list::of_each;
 use crate::core::Core;
 use crate::messages::id_prefix::{self, IdError};
@@ -18,6 +18,7 @@ use crate::messages::status::{MessageStatus, recipient_status};
 use crate::messages::{outbox, send};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
+use crate::storage::index_rule;
 
 /// How far the clock of a sender may be behind that of the thread's first one, in milliseconds: a thread that is called by
 /// an id has no message with an earlier one.
@@ -31,7 +32,7 @@ pub struct Thread {
     pub messages: Vec<MessageStatus>,
     /// How many earlier ones were left out.
     pub earlier: usize,
-    /// Damaged stretches of inboxes that were skipped.
+    /// Damaged stretches of inboxes that were skipped. None where indexes name its messages: nothing else is read there.
     pub damaged: usize,
 }
 
@@ -89,16 +90,12 @@ async fn thread_of_message(core: &Core, reader: &MailReader, typed: &str) -> Res
 }
 
 async fn named(core: &Core, reader: &MailReader, name: &str, limit: usize) -> Result<Thread, StoreError> {
-    let begun = name.parse::<MessageId>().ok().map(|id| Instant(id.0.timestamp_ms().saturating_sub(SLACK)));
+    let first = name.parse::<MessageId>().ok();
+    let begun = first.map(|id| Instant(id.0.timestamp_ms().saturating_sub(SLACK)));
     let sight = Sight::of(core, reader, begun).await?;
-    let wanted = format!("\"thread\":{}", serde_json::Value::from(name)).into_bytes();
-    let finder = memchr::memmem::Finder::new(&wanted);
     let mut newest: BTreeMap<(Instant, MessageId), Vec<AgentName>> = BTreeMap::new();
     let mut all: HashSet<MessageId> = HashSet::new();
-    let damaged = scan(core, &sight, ScanFrom::Id(begun), |owner, entry| {
-        if finder.find(&entry.bytes).is_none() {
-            return;
-        }
+    let damaged = each_entry(core, &sight, (name, first, begun), |owner, entry| {
         let Ok(line) = serde_json::from_slice::<ThreadMessage<'_>>(&entry.bytes) else { return };
         if line.thread != name || !sight.shows(owner, line.id) {
             return;
@@ -125,6 +122,31 @@ async fn named(core: &Core, reader: &MailReader, name: &str, limit: usize) -> Re
     messages.drain(..messages.len().saturating_sub(limit));
     let earlier = all.len() - messages.len();
     Ok(Thread { thread: name.to_owned(), messages, earlier, damaged })
+}
+
+/// Passes each entry that may be of a thread to `take`, with the owner of its inbox: that of the message that it is named
+/// after, if it has no name of its own, and those that name it. No message of it is older than `begun`. Returns how many
+/// damaged stretches were skipped.
+async fn each_entry(
+    core: &Core,
+    sight: &Sight,
+    (name, first, begun): (&str, Option<MessageId>, Option<Instant>),
+    mut take: impl FnMut(&AgentName, &Entry) + Send,
+) -> Result<usize, StoreError> {
+    let mut naming = index_rule::of_thread(name);
+    naming.since = begun.map(|begun| begun.0);
+    if core.shared.is_indexed() {
+        let terms: Vec<Term> = first.map(index_rule::of_message).into_iter().chain([naming]).collect();
+        look_up(core, sight, &terms, take).await?;
+        return Ok(0);
+    }
+    let finder = memchr::memmem::Finder::new(naming.text.as_bytes());
+    scan(core, sight, ScanFrom::Id(begun), |owner, entry| {
+        if finder.find(&entry.bytes).is_some() {
+            take(owner, entry);
+        }
+    })
+    .await
 }
 
 /// The messages with each recipient's history, in order. One that is deleted meanwhile is left out.

@@ -1,4 +1,4 @@
-//! What the stores index of the mesh's logs: ids, idempotency keys and times.
+//! What the stores index of the mesh's logs: ids, idempotency keys, threads and times.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::ports::machine::Instant;
 use crate::storage::keys::{self, INBOX, RECEIPTS, SENT};
 
 /// Grows whenever [`MeshIndexRule`] gives other terms.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The rule by which a store that has indexes finds messages, receipts and events.
 #[derive(Clone, Copy, Debug, Default)]
@@ -26,6 +26,8 @@ struct Fields<'a> {
     message: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     idempotency_key: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    thread: Option<Cow<'a, str>>,
     #[serde(default)]
     at: Option<u64>,
 }
@@ -51,8 +53,11 @@ impl IndexRule for MeshIndexRule {
         let mut terms = Vec::new();
         match log.leaf().as_str() {
             INBOX => {
+                // The first message of a thread that has no name is found by its id.
+                let thread = fields.thread.filter(|thread| fields.id.as_ref() != Some(thread));
                 terms.extend(fields.id.map(Term::growing));
                 terms.extend(fields.idempotency_key.map(|key| of_idempotency_key(&key)));
+                terms.extend(thread.map(|thread| of_thread(&thread)));
             }
             RECEIPTS => terms.extend(fields.message.map(Term::growing)),
             SENT => terms.extend(fields.id.map(Term::growing)),
@@ -70,6 +75,11 @@ pub(crate) fn of_message(id: MessageId) -> Term {
 /// The term of the messages with an idempotency key, from any sender: the key as it is written.
 pub(crate) fn of_idempotency_key(key: &str) -> Term {
     Term::scattered(format!("\"idempotency_key\":{}", serde_json::Value::from(key)))
+}
+
+/// The term of the messages of a thread, but for the one whose id is the thread's name.
+pub(crate) fn of_thread(thread: &str) -> Term {
+    Term::scattered(format!("\"thread\":{}", serde_json::Value::from(thread)))
 }
 
 /// A position before which no entry is of that time or later; the beginning if the store cannot tell.
@@ -120,7 +130,10 @@ mod tests {
         let id = "01JD8Z3K5V0000000000000000";
         let message = json!({"id": id, "at": 7, "from": "bob", "body": "x", "idempotency_key": "a \"b\"\n\u{fc}"});
         check("agents/bob/inbox", &message, &[Term::growing(id), of_idempotency_key("a \"b\"\n\u{fc}")], Some(7));
-        check("agents/bob/sent", &json!({"id": id, "at": 7}), &[Term::growing(id)], Some(7));
+        let in_thread = |thread: &str| json!({"id": id, "at": 7, "thread": thread});
+        check("agents/bob/inbox", &in_thread(id), &[Term::growing(id)], Some(7));
+        check("agents/bob/inbox", &in_thread("a \"b\""), &[Term::growing(id), of_thread("a \"b\"")], Some(7));
+        check("agents/bob/sent", &json!({"id": id, "at": 7, "thread": "t"}), &[Term::growing(id)], Some(7));
         check("agents/bob/receipts", &json!({"message": id, "at": 8, "event": "freed"}), &[Term::growing(id)], Some(8));
         check("global", &json!({"event": "sent", "id": 5, "message": [], "at": 9}), &[], Some(9));
         check("wakes/claude-code/s1", &json!({"message": id, "at": 3}), &[], Some(3));

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use store::files::{FilesOptions, FilesStore};
 use store::{Durability, Store};
 
+use super::counted::Counted;
 use super::{World, draft, name};
 use crate::messages::{Draft, Message};
+use crate::names::MessageId;
 use crate::ports::machine::Machine;
 use crate::sessions::Call;
 use crate::storage::keys;
@@ -229,56 +231,102 @@ async fn looking_back_leaves_everything_as_it_was() {
     assert_eq!(line.expect("JSON")["from"], "shell", "what the command line sent is found too");
 }
 
+/// Bob and carol in a folder whose segments are short. What is read of its logs is counted.
+struct OnFiles {
+    folder: tempfile::TempDir,
+    store: Arc<Counted>,
+    machine: Arc<FakeMachine>,
+    mesh: Mesh,
+}
+
+impl OnFiles {
+    async fn new() -> OnFiles {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = FilesOptions {
+            rotate_at: 1_000,
+            rule: Some(Arc::new(MeshIndexRule)),
+            durability: Durability::Process,
+            ..FilesOptions::default()
+        };
+        let store = Counted::new(Arc::new(FilesStore::open(folder.path(), options).expect("a store")));
+        let machine = Arc::new(FakeMachine::default());
+        let mesh = Mesh::new(Parts {
+            shared: Arc::clone(&store) as Arc<dyn Store>,
+            local: Arc::clone(&store) as Arc<dyn Store>,
+            machine: Arc::clone(&machine) as Arc<dyn Machine>,
+            harnesses: Arc::new(FakeHarnesses::default()),
+            limits: Limits::default(),
+        });
+        for agent in ["bob", "carol"] {
+            let caller = mesh.identify(&call(agent)).await.expect("identified");
+            let registration = Registration { name: Some(name(agent)), ..Registration::default() };
+            mesh.register(&caller, registration).await.expect("registered");
+        }
+        OnFiles { folder, store, machine, mesh }
+    }
+
+    /// Sends from the command line, a second later.
+    async fn send(&self, to: &[&str], draft: Draft) -> MessageId {
+        self.machine.pass(1_000);
+        let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
+        let shell = self.mesh.identify(&shell_call(None)).await.expect("identified");
+        self.mesh.send(&shell, &to, draft).await.expect("sent").id
+    }
+
+    /// Fills segments of carol's inbox with other mail.
+    async fn fill(&self) {
+        for _ in 0..12 {
+            self.send(&["carol"], draft("filling")).await;
+        }
+        let files = std::fs::read_dir(self.folder.path().join("agents/carol")).expect("there").flatten();
+        let segments = files.filter(|file| file.file_name().to_string_lossy().starts_with("inbox.jsonl."));
+        assert!(segments.count() > 1);
+    }
+}
+
 /// A sending that broke off is completed under the id that its first recipient has, so a message may be younger than its id.
 /// Mail since a time begins at the time, and a thread at its first id, also where segments of an inbox are full.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_completed_later_is_found_by_its_time_and_in_its_thread() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let options = FilesOptions {
-        rotate_at: 1_000,
-        rule: Some(Arc::new(MeshIndexRule)),
-        durability: Durability::Process,
-        ..FilesOptions::default()
-    };
-    let store: Arc<dyn Store> = Arc::new(FilesStore::open(folder.path(), options).expect("a store"));
-    let machine = Arc::new(FakeMachine::default());
-    let mesh = Mesh::new(Parts {
-        shared: Arc::clone(&store),
-        local: store,
-        machine: Arc::clone(&machine) as Arc<dyn Machine>,
-        harnesses: Arc::new(FakeHarnesses::default()),
-        limits: Limits::default(),
-    });
-    for agent in ["bob", "carol"] {
-        let caller = mesh.identify(&call(agent)).await.expect("identified");
-        let registration = Registration { name: Some(name(agent)), ..Registration::default() };
-        mesh.register(&caller, registration).await.expect("registered");
-    }
-    let shell = mesh.identify(&shell_call(None)).await.expect("identified");
-    let send = async |to: &[&str], draft: Draft| {
-        let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
-        mesh.send(&shell, &to, draft).await.expect("sent").id
-    };
+    let files = OnFiles::new().await;
     let keyed = || Draft { idempotency_key: Some("k".to_owned()), ..draft("once for both") };
-    let filling = async || {
-        for _ in 0..12 {
-            machine.pass(1_000);
-            send(&["carol"], draft("filling")).await;
-        }
-    };
-    let first = send(&["bob"], keyed()).await;
-    filling().await;
-    machine.pass(3 * 3_600_000);
-    let since = machine.now();
-    assert_eq!(send(&["bob", "carol"], keyed()).await, first);
-    filling().await;
-    let segments = std::fs::read_dir(folder.path().join("agents/carol")).expect("there").flatten();
-    assert!(segments.filter(|file| file.file_name().to_string_lossy().starts_with("inbox.jsonl.")).count() > 3);
+    let first = files.send(&["bob"], keyed()).await;
+    files.fill().await;
+    files.machine.pass(3 * 3_600_000);
+    let since = files.machine.now();
+    assert_eq!(files.send(&["bob", "carol"], keyed()).await, first);
+    files.fill().await;
 
     let later = Search { since: Some(since), limit: 10, ..words(&["once"]) };
-    let hits = mesh.search(&MailReader::User, &later).await.expect("searched");
+    let hits = files.mesh.search(&MailReader::User, &later).await.expect("searched");
     assert_eq!(hits.hits.iter().map(|hit| hit.message.id).collect::<Vec<_>>(), [first]);
-    let thread = mesh.mail_thread(&MailReader::User, &first.to_string(), 10).await.expect("found");
+    let thread = files.mesh.mail_thread(&MailReader::User, &first.to_string(), 10).await.expect("found");
     let to: Vec<&str> = thread.messages[0].recipients.iter().map(|to| to.to.as_str()).collect();
     assert_eq!((thread.messages.len(), to), (1, vec!["bob", "carol"]));
+}
+
+/// However much other mail is kept between its messages and after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thread_costs_what_it_has_and_not_what_is_kept() {
+    let files = OnFiles::new().await;
+    let question = files.send(&["bob", "carol"], draft("Is it red?")).await;
+    let build = |body: &str| Draft { thread: Some("build".to_owned()), ..draft(body) };
+    let answer = |body: &str| Draft { thread: Some(question.to_string()), ..draft(body) };
+    files.send(&["carol"], build("it is red")).await;
+    files.send(&["carol"], answer("It is.")).await;
+    for _ in 0..5 {
+        files.fill().await;
+    }
+    files.send(&["bob"], build("it is green")).await;
+    files.send(&["bob"], answer("No more.")).await;
+    files.fill().await;
+    let by_id = question.to_string();
+    for (typed, expected) in [("build", "it is red, it is green"), (by_id.as_str(), "Is it red?, It is., No more.")] {
+        files.store.take();
+        let thread = files.mesh.mail_thread(&MailReader::User, typed, 10).await.expect("found");
+        let read = files.store.take().entries;
+        let bodies: Vec<&str> = thread.messages.iter().map(|one| one.message.body.as_str()).collect();
+        assert_eq!((bodies.join(", ").as_str(), thread.earlier), (expected, 0));
+        assert!(read < 25, "`{typed}` has {} messages, and {read} entries were read", bodies.len());
+    }
 }
