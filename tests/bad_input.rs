@@ -266,7 +266,11 @@ fn settings_that_are_not_well_formed() {
         let stage = stage();
         stage.configure("team = \"backend\"\ncolour = \"blue\"\n");
         check!(stage, "unknown-setting", stage.run(&["status"]));
+        let (said, quiet) = (stage.run(&["config"]), stage.run(&["config", "-q"]));
+        assert!(said.stderr.starts_with("warning: ") && said.stderr.contains("colour"), "{said:?}");
+        assert_eq!((quiet.code, quiet.stdout, quiet.stderr.as_str()), (Some(0), said.stdout, ""));
         stage.configure("team = [unclosed\n");
+        assert!(stage.run(&["config", "-q"]).stderr.starts_with("error: "), "errors are printed");
         check!(stage, "settings-are-no-TOML", stage.run(&["status"]));
         stage.configure("");
 
@@ -356,6 +360,8 @@ fn an_install_that_was_only_looked_at_or_not_agreed_to_changes_nothing() {
         let before = stage.tree(&stage.project);
         check!(stage, "install-dry-run", stage.run(&["install", "claude-code", "--project", &project, "--dry-run"]));
         check!(stage, "install-without-consent", stage.run(&["install", "claude-code", "--project", &project]));
+        let quiet = stage.run(&["install", "claude-code", "--project", &project, "-q"]);
+        assert!(quiet.code == Some(4) && quiet.stderr.starts_with("warning: nothing was changed"), "{quiet:?}");
         check!(
             stage,
             "install-of-an-unknown-harness",

@@ -343,6 +343,14 @@ fn copilot_takes_the_bundle_and_its_agent_joins() {
         let said = copilot(&["-p", "Join the mesh as alice.", "--allow-all-tools"]);
         assert!(said.contains("I am alice."), "{said}");
         assert_eq!(project_of_alice(&stage), stage.project_path());
+        let names_it = || {
+            let told = stage.run(&["uninstall", "--all", "--dry-run"]);
+            assert_eq!(told.code, Some(0), "{told:?}");
+            told.stderr.contains(&format!("which it removes itself: copilot plugin uninstall {ID}"))
+        };
+        assert!(names_it());
+        copilot(&["plugin", "uninstall", ID]);
+        assert!(!names_it(), "Copilot says `disabled` of it");
     });
 }
 

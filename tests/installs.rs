@@ -247,6 +247,11 @@ fn one_command_takes_everything_out_and_says_what_is_left() {
         assert_eq!(files(&stage), before, "every byte is as it was");
         let again = stage.run(&["uninstall", "--all", "--yes"]);
         assert!(again.code == Some(0) && again.stderr.contains("No harness is set up"), "{again:?}");
+        for how in ["--dry-run", "--yes"] {
+            let told: Value = serde_json::from_str(&stage.relay_ok(&["uninstall", "--all", how, "--json"]))
+                .unwrap_or_else(|error| panic!("{how}: one document: {error}"));
+            assert_eq!(told, json!({"outcome": "unchanged", "files": [], "next_steps": []}), "{how}");
+        }
         // A project that was deleted needs nothing.
         stage.relay_ok(&["install", "claude-code", "--project", &second_path, "--yes"]);
         std::fs::remove_dir_all(&second).expect("the stage is writable");
@@ -267,6 +272,7 @@ fn a_plugin_that_a_harness_keeps_is_named_with_the_command_that_removes_it() {
             (".claude/plugins/installed_plugins.json", json!({"version": 2, "plugins": {plugin: [{}]}}).to_string()),
             (".claude/settings.json", json!({"enabledPlugins": {plugin: true}}).to_string()),
             (".codex/config.toml", format!("[plugins.\"{plugin}\"]\nenabled = true\n")),
+            (".copilot/settings.json", json!({"enabledPlugins": {plugin: true}}).to_string()),
         ] {
             let path = stage.home.join(path);
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("the home is writable");
@@ -275,7 +281,11 @@ fn a_plugin_that_a_harness_keeps_is_named_with_the_command_that_removes_it() {
         // What another harness has of ours does not hide it.
         run(&stage, "install", "gemini-cli", Scope::User);
         let before = files(&stage);
-        let removes = [("Claude Code", "claude plugin uninstall"), ("Codex", "codex plugin remove")];
+        let removes = [
+            ("Claude Code", "claude plugin uninstall"),
+            ("Codex", "codex plugin remove"),
+            ("Copilot CLI", "copilot plugin uninstall"),
+        ];
         let steps = removes.map(|(harness, removes)| {
             let has = format!("Next: {harness} has relay-mesh as the plugin `{plugin}`, which it removes itself");
             format!("{has}: {removes} {plugin}\n")

@@ -593,6 +593,24 @@ fn b6_a_step_that_failed_is_done_again_and_nothing_else_is() {
 }
 
 #[test]
+fn b6_the_command_that_a_stopped_pipeline_names_works_as_it_is_printed() {
+    let stage = stage();
+    step(&stage, Some(1), "exit 1");
+    step(&stage, Some(2), "echo 'def f(): return 1' > f.py; said=implemented");
+    step(&stage, Some(3), &answers(&json!([])));
+    // A folder that no settings name, and whose name has to be quoted.
+    let data = stage.home.join("other data").display().to_string();
+    let first = stage.run(&["pipeline", "review", "--prompt", "write f", "--review", "claude", "--dir", &data]);
+    assert!(first.code == Some(1) && !first.stderr.contains("another reviews"), "{first:?}");
+    let is_named = |piece: &&str| piece.starts_with("relay-mesh ") && piece.contains(" pipeline resume ");
+    let named: Vec<&str> = first.stderr.split('`').filter(is_named).collect();
+    assert!(named.len() == 2 && named[0] == named[1], "at its beginning and at its end: {first:?}");
+    let resumed = Program::new("sh").args(["-c", named[0]]).envs(stage.environment()).within(&stage.project).run();
+    assert_eq!(resumed.code, Some(0), "{named:?}: {resumed:?}");
+    assert!(!resumed.stderr.contains("pipeline resume"), "it is over: {resumed:?}");
+}
+
+#[test]
 fn b6_a_pipeline_that_was_killed_goes_on_where_it_was() {
     let stage = stage();
     step(&stage, Some(1), "echo 'def f(): return 1' > f.py; said=implemented");

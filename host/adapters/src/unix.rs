@@ -4,9 +4,7 @@
 
 pub(crate) mod socket;
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
 pub(crate) use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
@@ -14,6 +12,7 @@ use std::process::ExitStatus;
 
 use rustix::fs::{Access, OFlags, access};
 use rustix::time::{ClockId, clock_gettime};
+pub(crate) use store::make_private_folder;
 
 /// A flag for opening a file: opening a named pipe does not wait for its other end.
 pub(crate) const NON_BLOCKING: i32 = OFlags::NONBLOCK.bits().cast_signed();
@@ -21,11 +20,6 @@ pub(crate) const NON_BLOCKING: i32 = OFlags::NONBLOCK.bits().cast_signed();
 /// The number of the user who runs this process.
 pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
-}
-
-/// Creates a folder and its parents, for this user alone. One that exists stays as it is.
-pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// An error if this user may not create files in a folder.

@@ -171,7 +171,12 @@ pub fn within_budget(
 
 /// Whether what an agent started still counts against what it may start within a day, so that its record has to stay.
 pub fn still_counts(by: Option<&AgentName>, started: Instant, now: Instant) -> bool {
-    by.is_some() && now.since(started) < DAY
+    by.is_some() && is_younger_than_a_day(started, now)
+}
+
+/// Whether something began less than a day ago.
+pub(crate) fn is_younger_than_a_day(began: Instant, now: Instant) -> bool {
+    now.since(began) < DAY
 }
 
 fn of<'a>(agent: &AgentName, harness: &str, allowed: &'a [Allowance]) -> Option<&'a Allowance> {
@@ -187,6 +192,16 @@ mod tests {
         assert_eq!("5/day".parse(), Ok(Budget(5)));
         for text in ["0/day", "5", "-1/day", "5/hour", ""] {
             assert!(text.parse::<Budget>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_began_a_whole_day_ago_is_not_younger_than_a_day() {
+        let began = Instant(DAY);
+        for (now, expected) in
+            [(began, true), (began.plus(DAY - 1), true), (began.plus(DAY), false), (Instant(0), true)]
+        {
+            assert_eq!(is_younger_than_a_day(began, now), expected, "{now:?}");
         }
     }
 }

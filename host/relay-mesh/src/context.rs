@@ -1,13 +1,13 @@
 //! The context of every command: settings, environment, printer, and the mesh, opened on demand.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use mesh::IdentifyError;
 use mesh::names::AgentName;
 use mesh::sessions::{Call, Caller, Principal};
 
 use crate::compose::{self, Client, Open, OpenError};
-use crate::config::{ConfigError, Settings, Shared, default_dir};
+use crate::config::{ConfigError, Origin, Settings, Shared, default_dir};
 use crate::environment::Environment;
 use crate::errors::CommandError;
 use crate::render::Printer;
@@ -82,6 +82,12 @@ impl Context {
     /// The same context for what the user asks for on a page.
     pub(crate) fn on_a_page(&self) -> Context {
         Context { seat: Seat::Page, ..self.as_the_user() }
+    }
+
+    /// The data folder, if a flag names it: a command line that the user is to type has to name it too.
+    pub(crate) fn named_folder(&self) -> Option<&Path> {
+        let dir = &self.settings.dir;
+        (dir.origin == Origin::Flags).then_some(dir.value.as_path())
     }
 
     /// The evidence of who calls: this process's folder and environment.

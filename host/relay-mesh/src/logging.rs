@@ -14,18 +14,18 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::environment::Environment;
-use crate::render::printable_line;
+use crate::render::{Talk, printable_line};
 
 /// Starts logging to standard error. `RELAY_LOG` (or `RUST_LOG`) takes a level or levels per crate, as in
-/// `RELAY_LOG=debug` or `RELAY_LOG=warn,mesh=trace`. Without it no filter is parsed and warnings are shown. An invalid
-/// filter is reported, and warnings are shown.
-pub(crate) fn start(environment: &Environment) {
+/// `RELAY_LOG=debug` or `RELAY_LOG=warn,mesh=trace`. Without it no filter is parsed and warnings are shown, or errors
+/// alone if quiet. An invalid filter is reported, and warnings are shown.
+pub(crate) fn start(environment: &Environment, talk: Talk) {
     let named = ["RELAY_LOG", "RUST_LOG"].into_iter().find_map(|name| Some((name, environment.get(name)?)));
     let (targets, unreadable) = match named {
-        None => (usual(), None),
+        None => (usual(talk), None),
         Some((name, filter)) => match filter.parse::<Targets>() {
             Ok(targets) => (targets, None),
-            Err(error) => (usual(), Some((name, error))),
+            Err(error) => (usual(Talk::Normal), Some((name, error))),
         },
     };
     let lines = named.is_some().then(|| layer().with_writer(|| LogLines).with_ansi(false).without_time());
@@ -132,9 +132,14 @@ impl Drop for Withheld {
     }
 }
 
-/// Warnings, but none of the NATS client: we report server trouble ourselves, once and with a hint.
-fn usual() -> Targets {
-    Targets::new().with_default(Level::WARN).with_target("async_nats", LevelFilter::OFF)
+/// Warnings, or errors alone if quiet, but nothing of the NATS client: we report server trouble ourselves, once and with
+/// a hint.
+fn usual(talk: Talk) -> Targets {
+    let level = match talk {
+        Talk::Normal => Level::WARN,
+        Talk::Quiet => Level::ERROR,
+    };
+    Targets::new().with_default(level).with_target("async_nats", LevelFilter::OFF)
 }
 
 #[cfg(test)]
@@ -142,6 +147,19 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
+
+    #[test]
+    fn who_wants_no_notes_hears_of_errors_alone() {
+        for (talk, target, warnings, errors) in [
+            (Talk::Normal, "mesh", true, true),
+            (Talk::Quiet, "mesh", false, true),
+            (Talk::Normal, "async_nats", false, false),
+            (Talk::Quiet, "async_nats", false, false),
+        ] {
+            let heard = [Level::WARN, Level::ERROR].map(|level| usual(talk).would_enable(target, &level));
+            assert_eq!(heard, [warnings, errors], "{talk:?} {target}");
+        }
+    }
 
     #[test]
     fn a_warning_is_a_sentence_as_those_of_commands() {

@@ -96,7 +96,7 @@ fn main() -> ExitCode {
     if let Command::Hook(args) = &cli.command {
         hook::never_break_the_harness(args);
     }
-    logging::start(&environment);
+    logging::start(&environment, cli.common.talk());
     let printer = Printer::new(cli.common.format(), cli.common.talk(), cli.common.color, &environment);
     let exit = match perform(cli, environment, printer) {
         Ok(exit) => exit,

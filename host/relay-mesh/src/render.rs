@@ -129,8 +129,16 @@ impl Printer {
         }
     }
 
-    /// Prints a warning to standard error, even if quiet.
+    /// Prints a warning to standard error, unless quiet.
     pub(crate) fn warn(&self, text: &str) {
+        match self.talk {
+            Talk::Quiet => {}
+            Talk::Normal => self.warn_of_failure(text),
+        }
+    }
+
+    /// Prints a warning to standard error, even if quiet: it says why the command does not end with success.
+    pub(crate) fn warn_of_failure(&self, text: &str) {
         let (label, columns) = ("warning", self.columns_of_errors.unwrap_or(usize::MAX));
         last_words(&screen::labelled(&format!("{}: ", self.paint(label, "33")), label.len() + 2, text, columns));
     }

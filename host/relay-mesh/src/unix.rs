@@ -4,13 +4,14 @@
 
 pub(crate) mod process;
 
-use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _};
+use std::os::unix::fs::FileTypeExt as _;
 pub(crate) use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{Access, OFlags, access, statvfs};
+pub(crate) use store::{create_private_file, make_private_folder};
 pub(crate) use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 pub(crate) use tokio::net::{UnixListener, UnixStream};
 
@@ -30,16 +31,6 @@ pub(crate) fn starter() -> u32 {
 /// This machine's name in its network.
 pub(crate) fn node_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// Creates a folder and its parents, for this user alone. One that exists stays as it is.
-pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// Creates a file to write, for this user alone. An error if it exists.
-pub(crate) fn create_private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
 /// Opens a file to append to it. One that is missing is created for this user alone.

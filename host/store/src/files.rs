@@ -42,6 +42,7 @@ pub use self::measuring::{SegmentsBefore, segments_before};
 use self::recent::Recent;
 use self::shared::Shared;
 pub use self::watch::Watching;
+pub use crate::unix::has_name;
 use crate::{
     AppendError, Batch, Durability, Entry, Expect, Hold, IndexRule, Key, Leaf, Position, Revision, Seek, Store,
     StoreError, SwapError, Taker, Term, Versioned, Watch, backend,

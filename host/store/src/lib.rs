@@ -14,6 +14,7 @@ mod index;
 mod key;
 pub mod memory;
 mod ownership;
+mod private;
 mod reasons;
 mod unix;
 
@@ -26,6 +27,7 @@ pub use error::{AppendError, ServerTrouble, StoreError, SwapError};
 pub use index::{IndexRule, Indexed, Seek, Term, TermOrder};
 pub use key::{InvalidKey, Key};
 pub use ownership::{MachinePart, Ownership};
+pub use private::{create_private_file, make_private_folder};
 pub use reasons::{causes, reasons};
 
 /// A place in a log, between two entries. Positions of one log are ordered; their numbers mean nothing else, and differ

@@ -4,7 +4,7 @@
 
 pub(crate) mod flock;
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 pub(crate) use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -44,6 +44,11 @@ pub(crate) fn check_listable(folder: &Path) -> io::Result<()> {
 pub(crate) fn open_in(folder: &File, name: &str) -> io::Result<File> {
     let opened = retry_on_intr(|| openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()))?;
     Ok(File::from(opened))
+}
+
+/// Whether an open file still has a name. A process that has one open which another has removed must not go on with it.
+pub fn has_name(found: &Metadata) -> bool {
+    found.nlink() > 0
 }
 
 /// Whether an open folder has nothing of this name.

@@ -15,7 +15,6 @@ mod refusal;
 mod routes;
 mod sessions;
 mod stream;
-mod unix;
 
 use std::path::PathBuf;
 use std::sync::Arc;

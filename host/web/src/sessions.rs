@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 
 use mesh::ports::machine::{Instant, Machine};
 use serde::{Deserialize, Serialize};
+use store::{create_private_file, make_private_folder};
 use tokio::sync::watch;
 
 use crate::key::{digest, secret};
-use crate::unix;
 
 /// How long a code can be shown, in milliseconds.
 const CODE_LASTS: u64 = 2 * 60_000;
@@ -102,7 +102,7 @@ impl Codes {
     /// Makes the folders, and removes what is over: nothing stays for ever.
     fn prepare(&self, now: Instant) -> io::Result<()> {
         for folder in [self.codes(), self.sessions()] {
-            unix::make_private_folder(&folder)?;
+            make_private_folder(&folder)?;
         }
         for path in files(&self.codes()) {
             if read::<CodeRecord>(&path).is_none_or(|code| code.until < now.0) {
@@ -202,7 +202,7 @@ fn read<Record: for<'a> Deserialize<'a>>(path: &Path) -> Option<Record> {
 }
 
 fn create(path: &Path, record: &impl Serialize) -> io::Result<()> {
-    let mut file = unix::create_private_file(path)?;
+    let mut file = create_private_file(path)?;
     let written = serde_json::to_vec(record).map_err(io::Error::from).and_then(|bytes| file.write_all(&bytes));
     if written.is_err() {
         // On a full disk a part of it may be there.

@@ -2,9 +2,11 @@
 //!
 //! The README beside it says what it relies on and how each point was observed.
 
+mod install;
+
 use relay_mesh_sdk::optional::driver::acp::Acp;
 use relay_mesh_sdk::optional::driver::{Action, Agent, Connection, Driver, Exchange, Extensions, Launch, Reach};
-use relay_mesh_sdk::{About, Context, Error, Hooks, Identity, Install, Push, Sessions};
+use relay_mesh_sdk::{About, Context, Error, Hooks, Identity, Push, Sessions};
 use serde_json::{Map, Value, json};
 
 /// The adapter for Copilot CLI.
@@ -27,7 +29,6 @@ impl Identity for Copilot {
 impl Sessions for Copilot {}
 impl Context for Copilot {}
 impl Push for Copilot {}
-impl Install for Copilot {}
 impl Hooks for Copilot {}
 
 impl Driver for Copilot {

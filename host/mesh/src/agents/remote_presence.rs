@@ -8,11 +8,11 @@ use store::{Durability, Revision, StoreError};
 use crate::agents;
 use crate::agents::presence::Heartbeat;
 use crate::core::Core;
-use crate::delivery::serve::Served;
+use crate::delivery::serve::{self, Served};
 use crate::sessions::archive;
 use crate::sessions::connections::Connections;
 use crate::sessions::record;
-use crate::sessions::retention::has_ended;
+use crate::sessions::retention::{has_ended, sound};
 use crate::sessions::{SessionRecord, SessionRef, ToldActivity};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
@@ -90,12 +90,8 @@ async fn tell_of_all(core: &Core, connections: &Connections, served: &Served) ->
     match served {
         Served::Everyone => {
             for key in core.local.list(&keys::sessions()).await? {
-                let found = match records::load::<SessionRecord>(core.local.as_ref(), &key).await {
-                    // It hides its own session alone.
-                    Err(StoreError::Damaged { .. }) => None,
-                    found => found?,
-                };
-                match found {
+                // A damaged record hides its own session alone.
+                match sound::<SessionRecord>(core, &key).await? {
                     Some((revision, record)) if has_ended(core, &record) => {
                         tell_of_end(core, revision, &record).await?
                     }
@@ -104,15 +100,9 @@ async fn tell_of_all(core: &Core, connections: &Connections, served: &Served) ->
                 }
             }
         }
-        Served::Connection(connection) => {
-            for agent in connections.agents_by(connection) {
-                let found = match agents::list::load_agent(core, &agent).await {
-                    Err(StoreError::Damaged { .. }) => None,
-                    found => found?,
-                };
-                if let Some(session) = found.and_then(|agent| agent.session) {
-                    tell_of_session(core, &session).await;
-                }
+        Served::Connection(_) => {
+            for (_, record) in serve::clients(core, connections, served).await? {
+                tell_of_session(core, &record.session).await;
             }
         }
     }

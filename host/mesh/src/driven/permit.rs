@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::record::{DrivenId, DrivenLimits, DrivenRecord, OverBudget, Spent};
-use crate::allowances::{Allowance, Asker, DAY, NotAllowed, Starts, allowed_to, speaker, within_budget};
+use crate::allowances::{
+    Allowance, Asker, NotAllowed, Starts, allowed_to, is_younger_than_a_day, speaker, within_budget,
+};
 use crate::names::AgentName;
 use crate::ports::driver::Tokens;
 use crate::ports::machine::Instant;
@@ -166,7 +168,7 @@ pub fn is_allowed(
     let by_it = |record: &&DrivenRecord| {
         record.by.as_ref() == Some(&agent)
             && record.harness == harness
-            && now.since(record.started) < DAY
+            && is_younger_than_a_day(record.started, now)
             // Going on with a thread begins no further one.
             && record.tool.as_ref().is_none_or(|tool| tool.continues.is_none())
     };

@@ -1,6 +1,8 @@
 //! Who may start a run. The user may; an agent only as far as the user has allowed it in their own settings.
 
-use crate::allowances::{Allowance, Asker, DAY, NotAllowed, Starts, allowed_to, speaker, within_budget};
+use crate::allowances::{
+    Allowance, Asker, NotAllowed, Starts, allowed_to, is_younger_than_a_day, speaker, within_budget,
+};
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
 use crate::ports::runner::Reach;
@@ -64,7 +66,7 @@ pub fn permit(
     let root = parent.and_then(|parent| runs.iter().chain([parent]).find(|run| run.id == parent.root));
     let starter = root.and_then(|root| root.by.as_ref()).filter(|starter| **starter != agent);
     for agent in std::iter::once(&agent).chain(starter) {
-        let young = runs.iter().filter(|run| run.harness == harness && now.since(run.started) < DAY);
+        let young = runs.iter().filter(|run| run.harness == harness && is_younger_than_a_day(run.started, now));
         let spent = young.filter(|run| counts_for(agent, run, runs)).count();
         within_budget(Starts::Runs, agent, harness, spent, allowed)?;
     }

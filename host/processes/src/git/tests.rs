@@ -103,6 +103,57 @@ async fn what_git_cannot_add_is_named_and_the_rest_counts() {
     assert!(git.tree_and_left_out(&top, &scratch).await.is_err());
 }
 
+/// As a git that is killed leaves it, at one point or another.
+#[tokio::test]
+async fn a_worktree_of_the_user_that_is_out_of_sight_is_not_forgotten() {
+    let place = Place::new();
+    let (top, folder, git) = (place.path("project"), place.path("worktree"), place.asked());
+    let head = git.head(&top).await.expect("a commit");
+    let (own, away) = (place.path("own"), place.path("away"));
+    place.git(&top, &["worktree", "add", "--quiet", "--detach", "../own"]);
+    // As if its disk were not there.
+    std::fs::rename(&own, &away).expect("moved");
+    git.add_worktree(&top, &folder, "relay/1", &head).await.expect("made");
+    std::fs::remove_dir_all(&folder).expect("there");
+    assert!(git.remove_worktree(&top, &folder, "relay/1", &head).await.expect("removed"));
+    assert!(!top.join(".git/worktrees/worktree").exists() && !top.join(".git/refs/heads/relay/1").exists());
+    assert!(git.remove_worktree(&top, &folder, "relay/1", &head).await.expect("removed"), "it is gone already");
+    std::fs::rename(&away, &own).expect("moved");
+    assert!(git.status(&own).await.expect("asked").is_clean());
+}
+
+#[tokio::test]
+async fn a_worktree_that_git_has_not_finished_is_discarded() {
+    let place = Place::new();
+    let (top, folder, git) = (place.path("project"), place.path("worktree"), place.asked());
+    let head = git.head(&top).await.expect("a commit");
+    let own = top.join(".git/worktrees/worktree");
+    let locks = || std::fs::write(own.join("locked"), "initializing").expect("written");
+    for left in ["all", "all but the index", "files alone", "no folder", "a folder of no repository", "a branch"] {
+        git.add_worktree(&top, &folder, "relay/1", &head).await.expect("made");
+        match left {
+            "all" => {}
+            "all but the index" => std::fs::remove_file(own.join("index")).map(|()| locks()).expect("there"),
+            "files alone" => std::fs::remove_file(folder.join(".git")).map(|()| locks()).expect("there"),
+            "no folder" => std::fs::remove_dir_all(&folder).map(|()| locks()).expect("there"),
+            "a folder of no repository" => std::fs::remove_dir_all(&own).expect("there"),
+            _ => [&folder, &own].into_iter().for_each(|gone| std::fs::remove_dir_all(gone).expect("there")),
+        }
+        git.discard_worktree(&top, &folder, "relay/1", &head).await.expect(left);
+        let branch = top.join(".git/refs/heads/relay/1");
+        assert!(!folder.exists() && !own.exists() && !branch.exists(), "{left}");
+    }
+    git.add_worktree(&top, &folder, "relay/1", &head).await.expect("made");
+    let away = place.path("away");
+    std::fs::rename(&top, &away).expect("moved");
+    assert!(git.discard_worktree(&top, &folder, "relay/1", &head).await.is_err());
+    assert!(folder.join("old").exists(), "its repository is out of sight");
+    std::fs::rename(&away, &top).expect("moved");
+    place.git(&folder, &["commit", "--quiet", "--allow-empty", "-m", "second"]);
+    git.discard_worktree(&top, &folder, "relay/1", &head).await.expect("discarded");
+    assert!(!folder.exists() && top.join(".git/refs/heads/relay/1").exists(), "the branch has a commit of its own");
+}
+
 #[test]
 fn a_path_is_named_once_however_git_words_its_errors() {
     let said = b"warning: adding embedded git repository: a\nerror: open(\"it's\"): Permission denied\n\

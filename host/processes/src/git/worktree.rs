@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -98,16 +99,36 @@ impl Git {
     /// Removes a worktree whatever it holds, and its branch if that has no commit beyond `commit`. The caller knows that
     /// nothing is lost.
     pub async fn drop_worktree(&self, top: &Path, folder: &Path, branch: &str, commit: &str) -> Result<(), GitError> {
+        // Never by `prune`, which forgets all that are out of sight now, also those of the repository's user.
+        let removed = self.bytes(top, &["worktree", "remove", "--force", &folder.to_string_lossy()], &[], &[]).await;
         if folder.exists() {
-            let folder = folder.to_string_lossy();
-            self.bytes(top, &["worktree", "remove", "--force", &folder], &[], &[]).await?;
-        } else {
-            self.bytes(top, &["worktree", "prune"], &[], &[]).await?;
+            removed?;
         }
         // A branch that was deleted by hand needs no deleting.
         if self.text(top, &["rev-parse", "--verify", "--quiet", branch]).await.is_ok_and(|tip| tip == commit) {
             self.bytes(top, &["branch", "--quiet", "-D", branch], &[], &[]).await?;
         }
         Ok(())
+    }
+
+    /// Removes what there is of a worktree, also of one that a killed git has not finished, and its branch if that has no
+    /// commit beyond `commit`. The caller knows that nobody has worked in it.
+    pub async fn discard_worktree(
+        &self,
+        top: &Path,
+        folder: &Path,
+        branch: &str,
+        commit: &str,
+    ) -> Result<(), GitError> {
+        // Nothing is removed while its repository is out of sight.
+        self.top(top).await?;
+        // Git locks a worktree until it has made it. What it says of one that is not locked, or that it does not know, is
+        // no trouble.
+        let _unlocked = self.bytes(top, &["worktree", "unlock", &folder.to_string_lossy()], &[], &[]).await;
+        // By hand, because git refuses to remove what it has not finished.
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(GitError::File(error)),
+            Ok(()) | Err(_) => self.drop_worktree(top, folder, branch, commit).await,
+        }
     }
 }

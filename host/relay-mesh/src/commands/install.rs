@@ -172,8 +172,8 @@ fn how_it_joins(name: &str, title: &str, is_driven: bool) -> String {
 /// What `--json` says where there are no files to change.
 fn by_hand(name: &str, scope: Scope, steps: Vec<String>) -> PlanShape {
     PlanShape {
-        harness: name.to_owned(),
-        scope: scope_name(scope),
+        harness: Some(name.to_owned()),
+        scope: Some(scope_name(scope)),
         outcome: PlanOutcome::Unchanged,
         files: Vec::new(),
         next_steps: steps,

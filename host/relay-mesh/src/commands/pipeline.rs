@@ -3,25 +3,24 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mesh::ports::machine::Machine as _;
-use mesh::ports::runner::Reach;
-use mesh::reviews::{PipelineRecord, Severity, StepKind};
-use mesh::runs::Workplace;
+use mesh::reviews::Severity;
 use serde_json::Value;
 
 use crate::command::CommandSpec;
 use crate::commands::review::Talk;
+use crate::compose::Open;
 use crate::context::Context;
 use crate::duration::span;
 use crate::errors::{CommandError, StreamError};
 use crate::exit::Exit;
+use crate::pipelines::begin::{self, Begun, PipelinePlace, PipelineRequest};
 use crate::pipelines::work::Work;
 use crate::pipelines::{PipelineFolder, Pipelines};
-use crate::runs::begin::time_or_usual;
+use crate::runs::begin::{existing, time_or_usual};
 use crate::runs::permission::{self, Evidence};
-use crate::runs::{Runs, begin, changes, settle};
+use crate::runs::{Runs, settle};
 use crate::shapes::counted;
-use crate::shapes::reviews::PipelineShape;
+use crate::shapes::reviews::{PipelineShape, next_of};
 use crate::signals::Stop;
 use crate::whole_numbers::one_to;
 
@@ -127,80 +126,30 @@ impl CommandSpec for Args {
 async fn start(wanted: ReviewArgs, context: &Context) -> Result<Exit, CommandError> {
     let stop = Stop::listen().map_err(StreamError::Input)?;
     let open = context.open()?;
-    let (runs, git) = (Runs::of(&context.settings.dir.value), changes::git(context));
+    let runs = Runs::of(&context.settings.dir.value);
     settle::settle(context, &open, &runs).await;
     let evidence = permission::evidence(context, &open, &runs).await?;
     if wanted.prompt.trim().is_empty() {
         return Err(CommandError::usage("the pipeline has no task", "give it by `--prompt TASK`"));
     }
     let asked = wanted.cwd.map_or_else(|| context.workdir.clone(), |cwd| context.workdir.join(cwd));
-    let asked = begin::existing(&asked)?;
-    let implement = begin::harness(&open, &wanted.implement).await?;
-    begin::permitted(context, &open, &runs, &evidence, (&implement, Reach::Edit))?;
-    let typed = wanted.review.iter().chain(&wanted.verify);
-    let mut review = reviewers(context, &open, &evidence, typed).await?;
-    let verify = wanted.verify.and_then(|_| review.pop());
-    let pipelines = Pipelines::of(&context.settings.dir.value);
-    let id = open.mesh.new_run_id();
-    let top = git.top(&asked).await?;
-    let commit = git.head(&top).await?;
-    let folder = pipelines.create(id)?;
-    let placed = if wanted.here {
-        Ok((Workplace::Here { top: Some(top) }, asked.clone(), Vec::new()))
-    } else {
-        changes::worktree(&git, &asked, &folder.worktree(), id).await
-    };
-    let (workplace, cwd, notes) = match placed {
-        Ok(placed) => placed,
-        Err(error) => {
-            // Nothing of a pipeline that was refused is left.
-            let _empty = std::fs::remove_dir(&folder.files.root);
-            return Err(error);
-        }
-    };
-    for note in notes {
-        context.printer.say(&note);
-    }
-    let record = PipelineRecord {
-        id,
-        by: None,
+    let request = PipelineRequest {
         prompt: wanted.prompt,
-        asked_folder: asked,
-        folder: cwd,
-        workplace,
-        commit,
-        implement: implement.about().harness.clone(),
-        review,
-        verify,
+        folder: existing(&asked)?,
+        place: if wanted.here { PipelinePlace::Here } else { PipelinePlace::Worktree },
+        implement: wanted.implement,
+        review: wanted.review,
+        verify: wanted.verify,
         rounds: wanted.rounds,
         least: wanted.fix,
         time: time_or_usual(wanted.timeout),
-        supervisor: open.machine.this_process(),
-        started: open.machine.now(),
-        steps: Vec::new(),
-        ended: None,
-        applied: None,
     };
-    folder.keep(&record)?;
-    context.printer.say(&format!("pipeline {id}; if it is interrupted, `relay-mesh pipeline resume {id}` goes on"));
-    go_on(context, &open, &evidence, (&folder, record), stop).await
-}
-
-/// The harnesses of these names, each of which may review.
-async fn reviewers(
-    context: &Context,
-    open: &crate::compose::Open,
-    evidence: &Evidence,
-    typed: impl Iterator<Item = &String>,
-) -> Result<Vec<String>, CommandError> {
-    let runs = Runs::of(&context.settings.dir.value);
-    let mut names = Vec::new();
-    for typed in typed {
-        let harness = begin::harness(open, typed).await?;
-        begin::permitted(context, open, &runs, evidence, (&harness, Reach::Look))?;
-        names.push(harness.about().harness.clone());
+    let begun = begin::begin(context, &open, &evidence, request).await?;
+    begun.notes.iter().for_each(|note| context.printer.say(note));
+    if let Some(next) = next_of(&begun.record, context.named_folder()) {
+        context.printer.say(&format!("pipeline {}; if it is interrupted, {next}", begun.record.id));
     }
-    Ok(names)
+    go_on(context, &open, &evidence, begun, stop).await
 }
 
 async fn resume(ResumeArgs { one, review }: ResumeArgs, context: &Context) -> Result<Exit, CommandError> {
@@ -212,46 +161,35 @@ async fn resume(ResumeArgs { one, review }: ResumeArgs, context: &Context) -> Re
     let (folder, mut record) = Pipelines::of(&context.settings.dir.value).find(&one.id)?;
     if record.ended.is_some() && !record.try_again() {
         context.printer.say("it had ended");
-        return told(context, folder.result()?);
+        return told(context, &folder, folder.result()?);
     }
     if !review.is_empty() {
-        record.review = reviewers(context, &open, &evidence, review.iter()).await?;
+        record.review = begin::reviewers(context, &open, &evidence, review.iter()).await?;
     }
-    // The worktree of a pipeline that had changed nothing went with its end.
-    let is_gone = matches!(&record.workplace, Workplace::Worktree { folder, .. } if !folder.is_dir());
-    if is_gone && record.steps.iter().all(|step| step.kind == StepKind::Implement) {
-        let git = changes::git(context);
-        let placed = changes::worktree(&git, &record.asked_folder, &folder.worktree(), record.id).await?;
-        let notes;
-        (record.workplace, record.folder, notes) = placed;
-        record.commit = git.head(&record.folder).await?;
-        notes.iter().for_each(|note| context.printer.say(note));
-    }
-    go_on(context, &open, &evidence, (&folder, record), stop).await
+    let begun = begin::resume(context, &open, folder, record).await?;
+    begun.notes.iter().for_each(|note| context.printer.say(note));
+    go_on(context, &open, &evidence, begun, stop).await
 }
 
 async fn go_on(
     context: &Context,
-    open: &crate::compose::Open,
+    open: &Open,
     evidence: &Evidence,
-    (folder, record): (&PipelineFolder, PipelineRecord),
+    begun: Begun,
     mut stop: Stop,
 ) -> Result<Exit, CommandError> {
-    let _alone = folder.alone()?;
+    let Begun { folder, record, alone: _alone, .. } = begun;
     let mut audience = Talk(context.printer);
-    let mut work = Work { context, open, evidence, folder, stop: &mut stop, audience: &mut audience };
+    let mut work = Work { context, open, evidence, folder: &folder, stop: &mut stop, audience: &mut audience };
     let result = work.go_on(record).await?;
-    told(context, result)
+    told(context, &folder, result)
 }
 
-fn told(context: &Context, result: Value) -> Result<Exit, CommandError> {
+fn told(context: &Context, folder: &PipelineFolder, result: Value) -> Result<Exit, CommandError> {
     let exit = if result["ok"] == true { Exit::Success } else { Exit::Failure };
-    let id = result["pipeline"].as_str().unwrap_or_default().to_owned();
     context.printer.show(&PipelineShape(result))?;
-    if exit == Exit::Failure {
-        context.printer.say(&format!(
-            "`relay-mesh pipeline resume {id}` does the failed step again; with `--review HARNESS` another reviews"
-        ));
+    if let Some(next) = next_of(&folder.record()?, context.named_folder()) {
+        context.printer.say(&next);
     }
     Ok(exit)
 }

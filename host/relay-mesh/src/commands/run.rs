@@ -274,7 +274,7 @@ fn show(context: &Context, report: &RunReport, answer: Option<&str>) -> Result<(
     if report.verdict.ok {
         context.printer.say(&lines);
     } else {
-        context.printer.warn(&lines);
+        context.printer.warn_of_failure(&lines);
         if report.verdict.ending == Ending::Login {
             let name = &report.record.harness;
             context

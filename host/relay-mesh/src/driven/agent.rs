@@ -26,6 +26,7 @@ use super::link::{LinkHandle, LinkNews};
 use super::questions::{AnswerQueue, OpenQuestion};
 use super::transcript::{Happening, Transcript};
 use crate::errors::{CommandError, adapters};
+use crate::runs::worktrees;
 
 /// Pause after a fault of the store.
 const AFTER_A_FAULT: Duration = Duration::from_secs(2);
@@ -195,6 +196,8 @@ impl Driving {
         let found = host.open.mesh.harnesses().get(&record.harness).await;
         let harness = found.map_err(|error| adapters::failed(&record.harness, error))?;
         let harness = harness.ok_or_else(|| adapters::unknown(&record.harness, host.open.mesh.harnesses().as_ref()))?;
+        // The process that began it may have been killed before it could say so.
+        worktrees::open_for_work(&record.workplace)?;
         let session = session_of(&record);
         let (principal, name) = join(&host, &record, session.clone()).await?;
         let own = host.open.machine.this_process();

@@ -16,6 +16,7 @@ use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Extensions, Launch, Start};
 use mesh::runs::{RunId, Workplace, agent_label};
+use processes::git::Git;
 
 use super::agent::{profile, session_of};
 use super::exec::{self, EXEC};
@@ -26,7 +27,7 @@ use crate::errors::{CommandError, Failure, adapters};
 use crate::exit::Exit;
 use crate::retention::daily;
 use crate::runs::begin::{full_name, known_harness};
-use crate::runs::changes;
+use crate::runs::{changes, worktrees};
 use crate::server::background;
 
 /// How long a harness may take until it has begun a session.
@@ -69,8 +70,10 @@ pub(crate) async fn begin(
     match set_up(context, open, harness.as_ref(), &folder, (id, wanted), &mut workplace).await {
         Ok((record, notes)) => Ok(Spawned { record, notes }),
         Err(error) => {
-            changes::remove_if_clean(&changes::git(context), &workplace).await;
-            if let Err(error) = folder.delete() {
+            // What is noted of a worktree that stays is in the folder.
+            if changes::remove_if_clean(&changes::git(context), &workplace).await
+                && let Err(error) = folder.delete()
+            {
                 tracing::warn!(%error, "the folder of an agent that was refused stays");
             }
             Err(error)
@@ -84,7 +87,7 @@ async fn set_up(
     harness: &dyn Harness,
     folder: &DrivenFolder,
     (id, wanted): (DrivenId, &WantedAgent),
-    made: &mut Workplace,
+    planned: &mut Workplace,
 ) -> Result<(DrivenRecord, Vec<String>), CommandError> {
     let label = harness.about().harness.clone();
     let failed = |error: HarnessError| adapters::failed(&label, error);
@@ -92,8 +95,12 @@ async fn set_up(
         Some(thread) => thread::free_name(open, thread).await?,
         None => free_name(open, wanted.name.as_ref(), &label).await?,
     };
-    let (workplace, cwd, mut notes) = workplace(context, wanted, folder, id).await?;
-    *made = workplace.clone();
+    let git = changes::git(context);
+    let (workplace, cwd, mut notes) = workplace(&git, wanted, folder, id).await?;
+    planned.clone_from(&workplace);
+    // It is noted beside the worktree until the agent has a record. That comes last, because by it any process may drive
+    // the agent.
+    worktrees::make(&git, &workplace, (wanted.folder.as_path(), cwd.as_path())).await?;
     let agent = DrivenAgent {
         name: name.to_string(),
         folder: cwd,
@@ -172,6 +179,10 @@ async fn set_up(
     if let Err(error) = open.mesh.begin_driven(&record).await {
         open.mesh.run_leaves(&session_of(&record)).await?;
         return Err(error.into());
+    }
+    if let Err(error) = worktrees::open_for_work(&record.workplace) {
+        // Its driver tries it too, and says so.
+        tracing::debug!(%id, %error, "a worktree is still noted as unused");
     }
     Ok((record, notes))
 }
@@ -268,15 +279,15 @@ pub(super) fn taken(name: &AgentName) -> CommandError {
     .into()
 }
 
+/// Decides where an agent works. Returns the folder in it, and what to tell.
 async fn workplace(
-    context: &Context,
+    git: &Git,
     wanted: &WantedAgent,
     folder: &DrivenFolder,
     id: DrivenId,
 ) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
-    let git = changes::git(context);
     if wanted.worktree {
-        return changes::worktree(&git, &wanted.folder, &folder.worktree(), RunId(id.0)).await;
+        return worktrees::planned(git, &wanted.folder, &folder.worktree(), RunId(id.0)).await;
     }
     let top = git.top(&wanted.folder).await.ok();
     Ok((Workplace::Here { top }, wanted.folder.clone(), Vec::new()))

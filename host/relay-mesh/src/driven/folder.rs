@@ -13,8 +13,10 @@ use store::StoreError;
 
 use super::program::ProgramFiles;
 use crate::compose::Open;
+use crate::retention::folders;
 use crate::runs::changes::remove_if_clean;
-use crate::runs::retention::{holds_work, size};
+use crate::runs::retention::holds_work;
+use crate::runs::worktrees;
 use crate::unix;
 
 /// The folder of the data folder that has them.
@@ -113,12 +115,12 @@ pub(crate) async fn remove_worktrees(
 }
 
 /// Deletes the folders of agents that have no record any more, or only counts them. Without a record it is not known what
-/// a worktree holds beyond its commit: it stays, and is named in `kept`.
+/// a worktree holds beyond its commit: it stays, and is named in `kept`, unless nobody has worked in it.
 pub(crate) async fn clean_up(
     data: &Path,
     open: &Open,
-    dry_run: DryRun,
-    kept: &mut Vec<String>,
+    git: &Git,
+    (dry_run, kept): (DryRun, &mut Vec<String>),
 ) -> Result<Amount, StoreError> {
     let mut deleted = Amount::default();
     let now = open.machine.now();
@@ -135,18 +137,22 @@ pub(crate) async fn clean_up(
             Err(error) => return Err(error),
         }
         let folder = DrivenFolder::of(data, id);
-        if folder.worktree().exists() {
-            kept.push(folder.worktree().display().to_string());
+        let worktree = folder.worktree();
+        if !gives_up_worktree(git, &worktree, dry_run).await {
+            kept.extend(worktree.exists().then(|| worktree.display().to_string()));
             continue;
         }
-        let bytes = size(&folder.root);
-        match dry_run {
-            DryRun::Yes => deleted.add(bytes),
-            DryRun::No => match folder.delete() {
-                Ok(()) => deleted.add(bytes),
-                Err(error) => tracing::warn!(%id, %error, "the folder of a driven agent stays"),
-            },
-        }
+        folders::delete(&folder.root, dry_run, &mut deleted);
     }
     Ok(deleted)
+}
+
+/// Whether there is no worktree any more. One in which nobody has worked is removed: its process was killed before the
+/// agent had a record.
+async fn gives_up_worktree(git: &Git, worktree: &Path, dry_run: DryRun) -> bool {
+    match worktrees::unused(worktree) {
+        None => !worktree.exists(),
+        Some(_) if dry_run == DryRun::Yes => true,
+        Some(unused) => remove_if_clean(git, &unused).await,
+    }
 }

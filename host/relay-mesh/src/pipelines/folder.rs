@@ -1,4 +1,4 @@
-//! Where pipelines are kept, and how one begins.
+//! Where pipelines are kept: one folder each, readable by any process of the user.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,8 +15,9 @@ use store::Durability;
 
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
+use crate::retention::folders;
 use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
-use crate::runs::retention::{holds_work, size};
+use crate::runs::retention::holds_work;
 use crate::runs::{RunsError, alive, changes};
 
 /// How long a pipeline may be without a record while it begins, in milliseconds.
@@ -37,12 +38,6 @@ pub(crate) struct PipelineFolder {
 impl Pipelines {
     pub(crate) fn of(data: &Path) -> Pipelines {
         Pipelines { root: data.join("pipelines") }
-    }
-
-    pub(crate) fn create(&self, id: RunId) -> Result<PipelineFolder, RunsError> {
-        let folder = self.folder(id);
-        folder.files.create()?;
-        Ok(folder)
     }
 
     /// The pipeline of an id as a user types it.
@@ -110,18 +105,16 @@ impl Pipelines {
                         continue;
                     }
                 }
+                Err(_) if folder.files.has_a_record() || machine.now().since(folder.id().made()) < BEGINS => continue,
+                // An earlier version made the worktree before the record.
+                Err(_) if folder.worktree().exists() => {
+                    kept.push(folder.worktree().display().to_string());
+                    continue;
+                }
                 // Of a process that was killed while it made or deleted one.
-                Err(_)
-                    if !folder.files.has_a_record()
-                        && !folder.worktree().exists()
-                        && machine.now().since(folder.id().made()) >= BEGINS => {}
-                Err(_) => continue,
+                Err(_) => {}
             }
-            let bytes = size(&folder.files.root);
-            match if dry_run == DryRun::Yes { Ok(()) } else { fs::remove_dir_all(&folder.files.root) } {
-                Ok(()) => deleted.add(bytes),
-                Err(error) => tracing::debug!(%error, pipeline = %folder.id(), "the files of a pipeline stay"),
-            }
+            folders::delete(&folder.files.root, dry_run, &mut deleted);
         }
         deleted
     }

@@ -2,6 +2,7 @@
 //! record says after each step what is done, so that one whose process was killed can go on. What comes next is the
 //! mesh's rule (`mesh::reviews::next_step`).
 
+pub(crate) mod begin;
 mod changes;
 mod folder;
 pub(crate) mod stop;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use mesh::DryRun;
 use mesh::names::AgentName;
 use mesh::ports::data_files::{Amount, DataFiles, OldSegments};
+use store::files::has_name;
 use store::{Key, Position};
 
 use crate::config::Shared;
-use crate::unix::MetadataExt;
 
 /// The data folder.
 #[derive(Clone, Debug)]
@@ -95,7 +95,7 @@ pub(crate) fn forget_hold(folder: &Path, leaf: &str) -> io::Result<()> {
     let lock = folder.join(format!(".{leaf}.hold"));
     match held(&lock)? {
         // If another process has removed the file meanwhile, its name may be that of one which is held.
-        Some(held) if held.metadata()?.nlink() > 0 => gone(&lock),
+        Some(held) if has_name(&held.metadata()?) => gone(&lock),
         Some(_) | None => Ok(()),
     }
 }

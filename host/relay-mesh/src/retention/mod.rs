@@ -6,6 +6,7 @@
 
 pub(crate) mod daily;
 mod data_files;
+pub(crate) mod folders;
 mod left_over;
 
 use std::time::{Duration, Instant, SystemTime};
@@ -96,7 +97,7 @@ pub(crate) async fn clean_up(
     let (reviews, pipelines) = (Reviews::of(&folder.root), Pipelines::of(&folder.root));
     let reviews = reviews.delete_old(before, open.machine.as_ref(), dry_run);
     let pipelines = pipelines.delete_old(&git, before, open.machine.as_ref(), (dry_run, &mut kept)).await;
-    let driven = driven::folder::clean_up(&settings.dir.value, open, dry_run, &mut kept).await?;
+    let driven = driven::folder::clean_up(&settings.dir.value, open, &git, (dry_run, &mut kept)).await?;
     runs.kept.append(&mut kept);
     Ok(CleanedUp { mesh, files, adapters, runs, reviews, pipelines, driven })
 }

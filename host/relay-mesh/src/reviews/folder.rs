@@ -1,7 +1,6 @@
 //! Where reviews are kept: one folder each, readable by any process of the user.
 
-use std::fs::{self, File};
-use std::io;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use mesh::DryRun;
@@ -12,8 +11,8 @@ use mesh::runs::RunId;
 use serde_json::Value;
 use store::Durability;
 
+use crate::retention::folders;
 use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
-use crate::runs::retention::size;
 use crate::runs::{RunsError, alive};
 
 /// The folder of reviews in the data folder.
@@ -77,11 +76,7 @@ impl Reviews {
             if folder.record().is_ok_and(|record| folder.is_worked_on(&record, machine)) {
                 continue;
             }
-            let bytes = size(&folder.files.root);
-            match if dry_run == DryRun::Yes { Ok(()) } else { folder.delete() } {
-                Ok(()) => deleted.add(bytes),
-                Err(error) => tracing::debug!(%error, review = %folder.id(), "the files of a review stay"),
-            }
+            folders::delete(&folder.files.root, dry_run, &mut deleted);
         }
         deleted
     }
@@ -135,9 +130,5 @@ impl ReviewFolder {
     /// Says that this process works on it, until the result is dropped.
     pub(crate) fn work_on(&self) -> Result<File, RunsError> {
         alive::hold(&self.files.root).map_err(|source| RunsError::Unreadable { id: self.id(), source })
-    }
-
-    pub(crate) fn delete(&self) -> io::Result<()> {
-        fs::remove_dir_all(&self.files.root)
     }
 }

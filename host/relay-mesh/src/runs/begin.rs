@@ -15,7 +15,7 @@ use mesh::sessions::Principal;
 use serde_json::Value;
 
 use super::permission::{self, Evidence};
-use super::{RunFolder, Runs, RunsError, agent, changes, runner_of, settle};
+use super::{RunFolder, Runs, RunsError, agent, changes, runner_of, settle, worktrees};
 use crate::compose::Open;
 use crate::config::Allowed;
 use crate::context::Context;
@@ -225,11 +225,7 @@ pub(super) fn may_go_on(runs: &Runs, evidence: &Evidence, start: Option<&Start>)
         return Ok(());
     }
     let by = asked_by(evidence);
-    let is_own = |run: &RunRecord| {
-        let ended_with = run.ended.as_ref().and_then(|end| end.session.as_ref());
-        by.is_some() && run.by == by && ended_with == Some(session)
-    };
-    if runs.ids().into_iter().filter_map(|id| runs.load(id).ok()).any(|(_, run)| is_own(&run)) {
+    if by.is_some() && runs.ended_with(session).any(|run| run.by == by) {
         return Ok(());
     }
     Err(Failure {
@@ -362,7 +358,8 @@ async fn set_up(
     }
     folder.keep(record)?;
     // After the record: by it the next command finds the worktree of a process that was killed.
-    changes::make(&git, &record.workplace, (request.folder.as_path(), record.task.folder.as_path())).await?;
+    worktrees::make(&git, &record.workplace, (request.folder.as_path(), record.task.folder.as_path())).await?;
+    worktrees::open_for_work(&record.workplace)?;
     folder.write(TASK, request.text.as_bytes())?;
     let name = record.harness.clone();
     let launch = runner_of(harness).map_err(|error| adapters::failed(&name, error))?;

@@ -7,11 +7,10 @@ use mesh::runs::{RunChanges, RunId, RunRecord, Workplace};
 use processes::git::{Changes, Git, GitError, Tree};
 
 use super::agent::shown;
-use super::{RunFolder, WorkFolder};
+use super::{RunFolder, WorkFolder, worktrees};
 use crate::context::Context;
 use crate::errors::{CommandError, Explain, Failure};
 use crate::exit::Exit;
-use crate::shapes::counted;
 
 /// The difference that a run made, as `git apply` takes it.
 pub(crate) const PATCH: &str = "changes.patch";
@@ -48,7 +47,8 @@ impl Explain for GitError {
     }
 }
 
-/// Decides where a run works. Returns the folder in it, and what to tell. [`make`] makes its worktree, if it gets one.
+/// Decides where a run works. Returns the folder in it, and what to tell. [`worktrees::make`] makes its worktree, if it
+/// gets one.
 pub(super) async fn workplace(
     git: &Git,
     (place, reach): (WorkFolder, Reach),
@@ -65,67 +65,7 @@ pub(super) async fn workplace(
         let top = if reach >= Reach::Edit { git.top(asked).await.ok() } else { None };
         return Ok((Workplace::Here { top }, asked.to_owned(), Vec::new()));
     }
-    planned(git, asked, &run.worktree(), run.id).await
-}
-
-/// Makes a worktree of the commit that is checked out. Returns the folder in it that was named, and what to tell.
-pub(crate) async fn worktree(
-    git: &Git,
-    asked: &Path,
-    folder: &Path,
-    id: RunId,
-) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
-    let (workplace, cwd, notes) = planned(git, asked, folder, id).await?;
-    make(git, &workplace, (asked, cwd.as_path())).await?;
-    Ok((workplace, cwd, notes))
-}
-
-async fn planned(
-    git: &Git,
-    asked: &Path,
-    folder: &Path,
-    id: RunId,
-) -> Result<(Workplace, PathBuf, Vec<String>), CommandError> {
-    let top = git.top(asked).await?;
-    let commit = git.head(&top).await?;
-    let status = git.status_by_settings(&top).await?;
-    if status.changed > 0 {
-        return Err(Failure {
-            what: format!(
-                "`{}` has {}, which a worktree of its commit does not have",
-                shown(&top),
-                counted(status.changed, "changed file")
-            ),
-            hint: Some("commit or stash them, or run it in that very folder by `--here`".to_owned()),
-            exit: Exit::Held,
-            source: None,
-        }
-        .into());
-    }
-    let mut notes = Vec::new();
-    if status.untracked > 0 {
-        notes.push(format!("{} files that git does not know are not in the run's worktree", status.untracked));
-    }
-    let (folder, branch) = (folder.to_owned(), branch(id));
-    let cwd = folder.join(asked.strip_prefix(&top).unwrap_or(Path::new("")));
-    Ok((Workplace::Worktree { top, folder, branch, commit }, cwd, notes))
-}
-
-/// Makes the worktree of a workplace that is one. `cwd` is the folder in it that stands for the one that was named.
-pub(super) async fn make(git: &Git, workplace: &Workplace, (asked, cwd): (&Path, &Path)) -> Result<(), CommandError> {
-    let Workplace::Worktree { top, folder, branch, commit } = workplace else { return Ok(()) };
-    git.add_worktree(top, folder, branch, commit).await?;
-    if !cwd.is_dir() {
-        git.remove_worktree(top, folder, branch, commit).await?;
-        return Err(Failure {
-            what: format!("`{}` is not in the commit that the worktree would have", shown(asked)),
-            hint: Some("commit it first, or run it in that very folder by `--here`".to_owned()),
-            exit: Exit::NotFound,
-            source: None,
-        }
-        .into());
-    }
-    Ok(())
+    worktrees::planned(git, asked, &run.worktree(), run.id).await
 }
 
 /// The branch of a run's worktree.
@@ -249,7 +189,7 @@ async fn difference(git: &Git, top: &Path, own: &Path, before: &Tree) -> Result<
 /// contents. None if it has none.
 pub(crate) async fn nested_within(git: &Git, workplace: &Workplace) -> Option<String> {
     let Workplace::Worktree { folder, .. } = workplace else { return None };
-    if !folder.exists() {
+    if !folder.exists() || worktrees::unused(folder).is_some() {
         return None;
     }
     let of = match git.nested(folder).await {
@@ -276,13 +216,17 @@ pub(crate) async fn remove_applied(git: &Git, workplace: &Workplace) -> Option<S
     dropped.err().map(|error| format!("the worktree {} stays: {error}", shown(folder)))
 }
 
-/// Removes a run's worktree if it holds nothing. What cannot be removed now stays for `runs gc`.
+/// Removes a run's worktree if it holds nothing, or was never finished. What cannot be removed now stays for `runs gc`.
 pub(crate) async fn remove_if_clean(git: &Git, workplace: &Workplace) -> bool {
     let Workplace::Worktree { top, folder, branch, commit } = workplace else { return true };
     if !folder.exists() && !top.exists() {
         return true;
     }
-    match git.remove_worktree(top, folder, branch, commit).await {
+    let outcome = match worktrees::unused(folder) {
+        Some(unused) => worktrees::discard(git, &unused).await.map(|()| true),
+        None => git.remove_worktree(top, folder, branch, commit).await,
+    };
+    match outcome {
         Ok(removed) => {
             if !removed {
                 tracing::info!(%branch, "a worktree stays: it holds work, or a repository");

@@ -109,11 +109,7 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 /// What a session had used before this run, as the last earlier run of it was told.
 fn before(context: &Context, record: &RunRecord, session: &str) -> Option<Usage> {
     let runs = Runs::of(&context.settings.dir.value);
-    let earlier = runs.ids().into_iter().filter(|id| *id < record.id);
-    earlier
-        .filter_map(|id| runs.load(id).ok())
-        .filter(|(_, other)| other.harness == record.harness)
-        .filter_map(|(_, other)| other.ended)
-        .find(|end| end.session.as_deref() == Some(session))
-        .and_then(|end| end.session_usage)
+    let mut earlier = runs.ended_with(session).filter(|other| other.id < record.id);
+    let last = earlier.find(|other| other.harness == record.harness)?;
+    last.ended?.session_usage
 }

@@ -12,6 +12,7 @@ use processes::guard::Running;
 use store::Durability;
 
 use super::alive;
+use super::by_session;
 use super::record_folder::{RECORD, ids_beside, newest_first};
 use crate::atomic_write;
 use crate::errors::Explain;
@@ -91,7 +92,7 @@ const RUN_ID_LENGTH: usize = 26;
 /// All runs of a data folder.
 #[derive(Clone, Debug)]
 pub(crate) struct Runs {
-    root: PathBuf,
+    pub(super) root: PathBuf,
 }
 
 /// The files of one run.
@@ -167,11 +168,14 @@ impl Runs {
         old.filter(|folder| matches!(folder.record(), Err(RunsError::Unknown(_)))).collect()
     }
 
-    /// Deletes the marks of before a time whose run is gone.
+    /// Deletes the marks of before a time whose run is gone, and the names of the sessions of such runs.
     pub(crate) fn delete_marks_alone(&self, before: Instant) {
         let marks = newest_first(&self.root.join(LIVE)).into_iter().filter(|id| id.made() < before);
         for folder in marks.map(|id| self.folder(id)).filter(|folder| !folder.root.exists()) {
             let _gone = fs::remove_file(&folder.live);
+        }
+        for name in by_session::left_behind(&self.root) {
+            let _gone = fs::remove_file(name);
         }
     }
 
@@ -232,6 +236,9 @@ impl RunFolder {
         if record.ended.is_some() {
             // A marker that stays costs one look at a run that has ended.
             let _gone = fs::remove_file(&self.live);
+            if let Some(runs) = self.root.parent() {
+                by_session::note(runs, record);
+            }
         }
         Ok(())
     }

@@ -3,12 +3,14 @@
 //! the crate `processes`.
 //!
 //! Each run has a folder, `runs/ID` of the data folder, from which any process can tell how it stands. A run whose
-//! process was killed is concluded by the next command that looks ([`settle`]).
+//! process was killed is concluded by the next command that looks ([`settle`]). Only the cleanup reads all
+//! records: what is live has a mark, and what ended with a session a name ([`by_session`]).
 
 mod agent;
 pub(crate) mod alive;
 pub(crate) mod applying;
 pub(crate) mod begin;
+mod by_session;
 pub(crate) mod changes;
 mod conclude;
 mod files;
@@ -24,6 +26,7 @@ pub(crate) mod stop;
 pub(crate) mod supervise;
 #[cfg(test)]
 mod tests;
+pub(crate) mod worktrees;
 
 use mesh::ports::harness::{Harness, HarnessError};
 use mesh::ports::runner::HarnessRunner;

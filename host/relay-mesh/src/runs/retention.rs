@@ -1,9 +1,6 @@
 //! Deleting runs that are over: their files after the time that everything settled is kept, their worktrees only when
 //! nothing in them would be lost.
 
-use std::fs;
-use std::path::Path;
-
 use mesh::DryRun;
 use mesh::allowances::still_counts;
 use mesh::ports::data_files::Amount;
@@ -12,7 +9,8 @@ use mesh::runs::Workplace;
 use processes::git::Git;
 
 use super::changes::remove_if_clean;
-use super::{RunFolder, Runs};
+use super::{Runs, worktrees};
+use crate::retention::folders;
 
 /// What was deleted, and what stays although it is old.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,26 +40,17 @@ pub(crate) async fn delete_old(
             deleted.kept.push(kept);
             continue;
         }
-        let bytes = size(&folder.root);
-        let outcome = match dry_run {
-            DryRun::Yes => Ok(()),
-            DryRun::No if !remove_if_clean(git, &record.workplace).await => continue,
-            DryRun::No => delete(&folder),
-        };
-        match outcome {
-            Ok(()) => deleted.runs.add(bytes),
-            Err(error) => tracing::debug!(%error, run = %record.id, "the files of a run stay"),
+        if dry_run == DryRun::No && !remove_if_clean(git, &record.workplace).await {
+            continue;
         }
+        folders::delete(&folder.root, dry_run, &mut deleted.runs);
     }
     for folder in runs.without_record(before) {
         if folder.worktree().exists() {
             deleted.kept.push(folder.worktree().display().to_string());
             continue;
         }
-        let bytes = size(&folder.root);
-        if dry_run == DryRun::Yes || delete(&folder).is_ok() {
-            deleted.runs.add(bytes);
-        }
+        folders::delete(&folder.root, dry_run, &mut deleted.runs);
     }
     if dry_run == DryRun::No {
         runs.delete_marks_alone(before);
@@ -73,26 +62,11 @@ pub(crate) async fn delete_old(
 /// is not there now, or outside of this container.
 pub(crate) async fn holds_work(git: &Git, workplace: &Workplace) -> Option<String> {
     let Workplace::Worktree { folder, .. } = workplace else { return None };
-    if !folder.exists() {
+    if !folder.exists() || worktrees::unused(folder).is_some() {
         return None;
     }
     match git.status(folder).await {
         Ok(status) if status.is_clean() => None,
         Ok(_) | Err(_) => Some(folder.display().to_string()),
     }
-}
-
-fn delete(folder: &RunFolder) -> std::io::Result<()> {
-    folder.delete()
-}
-
-/// The bytes of the files below a folder.
-pub(crate) fn size(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let found = entry.metadata().ok()?;
-            Some(if found.is_dir() { size(&entry.path()) } else { found.len() })
-        })
-        .sum()
 }

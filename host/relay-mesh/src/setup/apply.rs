@@ -99,8 +99,8 @@ fn carry_out_once(
     };
     tell(context, about, &plan, outcome);
     let carried = PlanShape {
-        harness: about.harness.to_owned(),
-        scope: scope_name(about.scope),
+        harness: Some(about.harness.to_owned()),
+        scope: Some(scope_name(about.scope)),
         outcome,
         files,
         next_steps: plan.next_steps,
@@ -210,7 +210,7 @@ fn tell(context: &Context, about: &PlanContext<'_>, plan: &Plan, outcome: PlanOu
         }
         PlanOutcome::Shown => printer.say(&format!("{}. Nothing was changed; leave out `--dry-run` to do it.", diff::future(plan))),
         PlanOutcome::Declined => printer.say("Nothing was changed."),
-        PlanOutcome::Unasked => printer.warn(&format!(
+        PlanOutcome::Unasked => printer.warn_of_failure(&format!(
             "nothing was changed, because without a terminal no user can agree ({}); look at the changes and say `--yes` to make them",
             diff::future(plan)
         )),

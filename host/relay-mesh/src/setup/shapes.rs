@@ -3,12 +3,15 @@
 use mesh::ports::harness::{Finding, Severity};
 use serde::Serialize;
 
-/// What `install` and `uninstall` print.
+/// What `install` and `uninstall` print. `uninstall --all` prints one for each harness and scope, and one of no harness
+/// if nothing was set up.
 #[derive(Debug, Serialize)]
 pub(crate) struct PlanShape {
-    pub(crate) harness: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) harness: Option<String>,
     /// `project` or `user`.
-    pub(crate) scope: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) scope: Option<&'static str>,
     pub(crate) outcome: PlanOutcome,
     pub(crate) files: Vec<FileChange>,
     /// What the user must do next.

@@ -1,6 +1,8 @@
 //! What is printed of reviews and pipelines.
 
-use mesh::reviews::{PipelineRecord, ReviewRecord};
+use std::path::Path;
+
+use mesh::reviews::{PipelineRecord, ReviewRecord, StepKind};
 use mesh::runs::Workplace;
 use serde::Serialize;
 use serde_json::Value;
@@ -8,6 +10,7 @@ use view::Timestamp;
 
 use super::counted;
 use super::runs::ListRow;
+use crate::errors::in_folder;
 use crate::render::{Show, printable, printable_line};
 
 /// The longest first line of a pipeline's task, in characters.
@@ -172,12 +175,37 @@ pub(crate) struct PipelineLine {
     ended_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     applied_at: Option<Timestamp>,
+    /// What makes it go on, in words.
+    #[serde(skip)]
+    next: Option<String>,
+}
+
+/// What makes a pipeline go on that nobody works on, with the command line as it is to be typed: `named` is the data
+/// folder, if a flag named it. None if nothing does.
+pub(crate) fn next_of(record: &PipelineRecord, named: Option<&Path>) -> Option<String> {
+    let resume = format!("`relay-mesh pipeline resume {}`", record.id);
+    let next = match record.ended {
+        None => format!("{resume} goes on with it"),
+        // What was applied is not done again.
+        Some(_) if record.failure().is_none() || record.applied.is_some() => return None,
+        Some(_) => match record.steps.last().map(|step| step.kind) {
+            Some(StepKind::Review) => {
+                format!("{resume} does the failed step again; with `--review HARNESS` another reviews")
+            }
+            Some(StepKind::Implement | StepKind::Fix) | None => format!("{resume} does the failed step again"),
+        },
+    };
+    Some(match named {
+        Some(dir) => in_folder(&next, dir),
+        None => next,
+    })
 }
 
 impl PipelineLine {
-    /// `is_worked_on`: its process lives.
-    pub(crate) fn of(record: &PipelineRecord, is_worked_on: bool) -> PipelineLine {
+    /// `is_worked_on`: its process lives. `named` is the data folder, if a flag named it.
+    pub(crate) fn of(record: &PipelineRecord, is_worked_on: bool, named: Option<&Path>) -> PipelineLine {
         PipelineLine {
+            next: if is_worked_on { None } else { next_of(record, named) },
             pipeline: record.id.to_string(),
             state: match (record.ended.is_some(), is_worked_on) {
                 (true, _) => "ended",
@@ -219,12 +247,9 @@ impl PipelineLine {
 impl Show for PipelineLine {
     fn text(&self) -> String {
         let step = self.step.map_or_else(String::new, |step| format!(", at the step `{step}`"));
-        let next = match self.state {
-            "interrupted" => format!("; `relay-mesh pipeline resume {}` goes on with it", self.pipeline),
-            _ => String::new(),
-        };
         let why = self.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        printable_line(&format!("pipeline {} is {}{step}{next}{why}", self.pipeline, self.state))
+        let next = self.next.as_ref().map_or_else(String::new, |next| format!("; {next}"));
+        printable_line(&format!("pipeline {} is {}{step}{why}{next}", self.pipeline, self.state))
     }
 }
 
@@ -293,5 +318,65 @@ pub(crate) struct AppliedPipeline {
 impl Show for AppliedPipeline {
     fn text(&self) -> String {
         printable_line(&format!("applied pipeline {} to {}", self.pipeline, self.folder))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use mesh::ports::machine::{Instant, Process};
+    use mesh::reviews::{Severity, Step, StepState};
+
+    use super::*;
+
+    fn record(kind: StepKind, state: StepState, ended: Option<u64>, applied: Option<u64>) -> PipelineRecord {
+        let folder = PathBuf::from("/p");
+        let (harnesses, work, session) = (Vec::new(), None, None);
+        PipelineRecord {
+            id: "01JD8Z3K5V0000000000000000".parse().expect("an id"),
+            by: None,
+            prompt: "write f".to_owned(),
+            asked_folder: folder.clone(),
+            folder,
+            workplace: Workplace::Here { top: None },
+            commit: String::new(),
+            implement: "codex".to_owned(),
+            review: vec!["claude-code".to_owned()],
+            verify: None,
+            rounds: 1,
+            least: Severity::Low,
+            time: 0,
+            supervisor: Process { pid: 1, start: 0, space: None },
+            started: Instant(0),
+            steps: vec![Step { kind, round: 1, harnesses, work, session, state }],
+            ended: ended.map(Instant),
+            applied: applied.map(Instant),
+        }
+    }
+
+    #[test]
+    fn the_command_that_makes_a_pipeline_go_on_is_told_where_there_is_one() {
+        use StepKind::{Fix, Implement, Review};
+        let failed = || StepState::Failed { why: "stopped".to_owned() };
+        let on = "`relay-mesh pipeline resume ID` goes on with it";
+        let again = "`relay-mesh pipeline resume ID` does the failed step again";
+        let by_another = format!("{again}; with `--review HARNESS` another reviews");
+        for (record, expected) in [
+            (record(Implement, StepState::Running, None, None), Some(on)),
+            (record(Implement, failed(), Some(1), None), Some(again)),
+            (record(Fix, failed(), Some(1), None), Some(again)),
+            (record(Review, failed(), Some(1), None), Some(by_another.as_str())),
+            (record(Review, failed(), Some(1), Some(2)), None),
+            (record(Review, StepState::Done { open: 1 }, Some(1), None), None),
+        ] {
+            let expected = expected.map(|text| text.replace("ID", &record.id.to_string()));
+            assert_eq!(next_of(&record, None), expected, "{record:?}");
+            let there = expected.map(|text| text.replace("relay-mesh ", "relay-mesh --dir '/a b' "));
+            assert_eq!(next_of(&record, Some(Path::new("/a b"))), there, "{record:?}");
+            let told = PipelineLine::of(&record, false, None).text();
+            assert_eq!(told.contains("pipeline resume"), there.is_some(), "{told}");
+            assert!(!PipelineLine::of(&record, true, None).text().contains("resume"), "somebody works on it");
+        }
     }
 }

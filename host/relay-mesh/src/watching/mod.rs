@@ -94,7 +94,7 @@ pub(crate) async fn watch(context: &Context) -> Result<Exit, CommandError> {
     }
     let undone = work.finish(tokio::time::sleep(FINISHES)).await;
     for sentence in &undone {
-        context.printer.warn(&printable_line(sentence));
+        context.printer.warn_of_failure(&printable_line(sentence));
     }
     Ok(if undone.is_empty() { exit } else { Exit::Failure })
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use super::disk::{self, Access};
 use super::layout::hold_path;
 use super::shared::Shared;
-use crate::unix::MetadataExt;
 use crate::unix::flock::{self, Sharing};
+use crate::unix::has_name;
 use crate::{Hold, Key, StoreError};
 
 /// How often to open a file that is removed again and again.
@@ -24,7 +24,7 @@ pub(super) fn take(shared: &Shared, key: &Key) -> Result<Option<Box<dyn Hold>>, 
             return Ok(None);
         }
         // A cleanup may have removed it after it was opened. Then the next to come would lock another file.
-        if file.metadata().map_err(StoreError::io("could not look at", &path))?.nlink() > 0 {
+        if has_name(&file.metadata().map_err(StoreError::io("could not look at", &path))?) {
             return Ok(Some(Box::new(FileHold { key: key.clone(), _file: file })));
         }
     }

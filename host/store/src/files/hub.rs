@@ -139,6 +139,7 @@ impl Subscriptions {
     /// Runs on the notifier's thread.
     fn hear(&self, event: Result<Event, notify::Error>) {
         match event {
+            // Each of our own reads opens a file. notify 8 has the system tell of that, and cannot be asked not to.
             Ok(event) if matches!(event.kind, EventKind::Access(_)) => {}
             Ok(event) if !event.paths.is_empty() && !event.need_rescan() => {
                 for path in &event.paths {
@@ -188,4 +189,29 @@ fn is_gone(error: &notify::Error) -> bool {
 /// nothing.
 fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use notify::event::{AccessKind, AccessMode, DataChange};
+
+    use super::*;
+
+    #[test]
+    fn that_a_file_is_opened_or_closed_wakes_no_watch() {
+        let subscriptions = Subscriptions::default();
+        let targets = Targets::new(Path::new("/r"), &["bob/inbox".parse().expect("a key")]);
+        let subscriber = Arc::new(Subscriber { targets, news: Notify::new(), folders_changed: AtomicBool::new(false) });
+        unpoisoned(&subscriptions.subscribers).push(Arc::downgrade(&subscriber));
+        for (kind, expected) in [
+            (EventKind::Access(AccessKind::Open(AccessMode::Any)), false),
+            (EventKind::Access(AccessKind::Close(AccessMode::Read)), false),
+            (EventKind::Access(AccessKind::Close(AccessMode::Write)), false),
+            (EventKind::Modify(ModifyKind::Data(DataChange::Any)), true),
+        ] {
+            subscriptions.hear(Ok(Event::new(kind).add_path(PathBuf::from("/r/bob/inbox.jsonl"))));
+            assert_eq!(subscriber.notified().now_or_never().is_some(), expected, "{kind:?}");
+        }
+    }
 }

@@ -13,8 +13,8 @@ use super::layout::{LogPaths, position};
 use super::reading;
 use super::segments::{SegmentState, Segments};
 use super::shared::Shared;
-use crate::unix::MetadataExt;
 use crate::unix::flock::{self, Sharing};
+use crate::unix::{MetadataExt, has_name};
 use crate::{Durability, Position, StoreError};
 
 /// The log's lock, held. Released on drop, so also when the task that took it is cancelled.
@@ -107,7 +107,7 @@ impl Locked {
             && active.number == segments.latest
         {
             let found = active.file.metadata().map_err(look)?;
-            if found.nlink() > 0 {
+            if has_name(&found) {
                 return Ok(Some((active.clone(), found.len())));
             }
         }

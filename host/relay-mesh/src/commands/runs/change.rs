@@ -29,7 +29,7 @@ pub(super) async fn stop(id: &str, context: &Context) -> Result<Exit, CommandErr
         }
         Kept::Pipeline(folder, _) => {
             let record = pipelines::stop::stop(context, &open, &folder).await?;
-            context.printer.show(&PipelineLine::of(&record, false))?;
+            context.printer.show(&PipelineLine::of(&record, false, context.named_folder()))?;
         }
         Kept::Run(folder, record) => {
             let had_ended = folder.stage(&record, open.machine.as_ref()) == RunStage::Ended;

@@ -50,7 +50,7 @@ pub(super) async fn list(last: usize, context: &Context) -> Result<Exit, Command
                 let folder = pipelines.folder(id);
                 folder.record().map(|record| {
                     let is_worked_on = folder.is_worked_on(&record, open.machine.as_ref());
-                    shape.pipelines.push(PipelineLine::of(&record, is_worked_on));
+                    shape.pipelines.push(PipelineLine::of(&record, is_worked_on, context.named_folder()));
                 })
             }
         };
@@ -83,7 +83,7 @@ pub(super) async fn show(id: &str, context: &Context) -> Result<Exit, CommandErr
             Some(_) => context.printer.show(&PipelineShape(folder.result()?))?,
             None => {
                 let is_worked_on = folder.is_worked_on(&record, open.machine.as_ref());
-                context.printer.show(&PipelineLine::of(&record, is_worked_on))?;
+                context.printer.show(&PipelineLine::of(&record, is_worked_on, context.named_folder()))?;
             }
         },
     }
@@ -162,10 +162,10 @@ fn tell_end(context: &Context, kept: &Kept) -> Result<(), CommandError> {
             context.printer.data(&PipelineShape(folder.result()?).text())?;
         }
         (Kept::Pipeline(folder, _), Format::Json) => {
-            context.printer.line(&PipelineLine::of(&folder.record()?, false))?;
+            context.printer.line(&PipelineLine::of(&folder.record()?, false, context.named_folder()))?;
         }
         (Kept::Pipeline(folder, _), Format::Text) => {
-            context.printer.say(&PipelineLine::of(&folder.record()?, false).text());
+            context.printer.say(&PipelineLine::of(&folder.record()?, false, context.named_folder()).text());
         }
     }
     Ok(())

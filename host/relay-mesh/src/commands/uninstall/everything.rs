@@ -18,6 +18,7 @@ use crate::server::ServerRecord;
 use crate::setup::agreement::Confirmation;
 use crate::setup::apply::{next_step, shown_path};
 use crate::setup::request::{Installation, Reach, setup};
+use crate::setup::shapes::{PlanOutcome, PlanShape};
 use crate::shapes::counted;
 
 /// Goes on past what fails, and then says how it ended.
@@ -27,7 +28,7 @@ pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> R
     let server = ServerRecord::find(&context.settings.dir.value, open.machine.as_ref())?;
     let driven = open.mesh.driven_agents().await?.len();
     drop(open);
-    let mut work = Work { context, confirmation, worst: Exit::Success };
+    let mut work = Work { context, confirmation, worst: Exit::Success, has_shown: false };
     for set_up in &all {
         work.out_of(set_up).await;
     }
@@ -43,6 +44,7 @@ pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> R
     }
     if wake::has_units(context) {
         let outcome = wake::take_units_out(context, confirmation).await;
+        work.has_shown |= outcome.is_ok();
         work.ended(outcome, "the files of `relay-mesh wake install`");
     }
     if all.is_empty() {
@@ -58,22 +60,42 @@ pub(super) async fn take_out(context: &Context, confirmation: Confirmation) -> R
                 "{agents} that you started {go} on: `relay-mesh dismiss NAME` ends one, and `relay-mesh down` stops all."
             ));
         }
-        // After a refusal everything is left.
-        if work.worst != Exit::Refused {
-            context.printer.say(&what_is_left(context));
-        }
     }
-    if work.worst != Exit::Refused {
-        for step in left_to_harnesses(context, &all).await? {
-            context.printer.say(&step);
-        }
+    let left = if work.worst == Exit::Refused { Vec::new() } else { left_to_harnesses(context, &all).await? };
+    for step in &left {
+        context.printer.say(&next_step(&step.words, step.is_foreign));
+    }
+    // After a refusal everything is left. Asking adapters may have compiled some.
+    if confirmation != Confirmation::DryRun && work.worst != Exit::Refused {
+        context.printer.say(&what_is_left(context));
+    }
+    if !work.has_shown {
+        context.printer.show(&nothing_set_up(left))?;
     }
     Ok(work.worst)
 }
 
+/// What `--json` says if no file was to be changed.
+fn nothing_set_up(left: Vec<NextStep>) -> PlanShape {
+    PlanShape {
+        harness: None,
+        scope: None,
+        outcome: PlanOutcome::Unchanged,
+        files: Vec::new(),
+        next_steps: left.into_iter().map(|step| step.words).collect(),
+    }
+}
+
+/// What is left to the user, in the words of an adapter.
+struct NextStep {
+    words: String,
+    /// Whether the adapter is not part of the program.
+    is_foreign: bool,
+}
+
 /// What the harnesses have of the mesh that no install wrote and that they remove themselves, such as a plugin: in the
 /// words of their adapters. An uninstall from the user's own settings has told it already.
-async fn left_to_harnesses(context: &Context, all: &[SetUp]) -> Result<Vec<String>, CommandError> {
+async fn left_to_harnesses(context: &Context, all: &[SetUp]) -> Result<Vec<NextStep>, CommandError> {
     let open = context.open()?;
     let asked = setup(Action::Remove, Scope::User, &Reach::Stdio(None), &Installation::of(context)?);
     let mut steps = Vec::new();
@@ -85,7 +107,7 @@ async fn left_to_harnesses(context: &Context, all: &[SetUp]) -> Result<Vec<Strin
         match removal(&open, &name, &asked).await {
             // What it would change was set up by another data folder, and is not to be taken out here.
             Ok(Some(plan)) if plan.edits.is_empty() => {
-                steps.extend(plan.next_steps.iter().map(|step| next_step(step, is_foreign)));
+                steps.extend(plan.next_steps.into_iter().map(|words| NextStep { words, is_foreign }));
             }
             Ok(Some(_) | None) => {}
             // It may lack the grant to read its harness's settings.
@@ -116,6 +138,8 @@ struct Work<'a> {
     context: &'a Context,
     confirmation: Confirmation,
     worst: Exit,
+    /// Whether a plan was printed, which is a line of JSON if that was asked for.
+    has_shown: bool,
 }
 
 impl Work<'_> {
@@ -123,7 +147,7 @@ impl Work<'_> {
         let (context, adapter) = (self.context, &set_up.adapter);
         let Some(folder) = &set_up.folder else {
             let files: Vec<String> = set_up.files.iter().map(|file| self.shown(file)).collect();
-            context.printer.warn(&format!(
+            context.printer.warn_of_failure(&format!(
                 "{adapter} was set up in a folder that is not there any more, and these files may have a part of it: {}",
                 files.join(", ")
             ));
@@ -136,6 +160,7 @@ impl Work<'_> {
         };
         context.printer.say(&format!("── {place}"));
         let outcome = super::take_out(&context.at(folder.clone()), adapter, set_up.scope, self.confirmation).await;
+        self.has_shown |= outcome.is_ok();
         self.ended(outcome, &place);
     }
 
@@ -159,7 +184,7 @@ impl Work<'_> {
 
     fn ended(&mut self, outcome: Result<Exit, CommandError>, what: &str) {
         let exit = outcome.unwrap_or_else(|error| {
-            self.context.printer.warn(&format!("{what}: {}", error.in_one_line()));
+            self.context.printer.warn_of_failure(&format!("{what}: {}", error.in_one_line()));
             error.exit()
         });
         if self.worst == Exit::Success {

@@ -1,7 +1,5 @@
 //! What a run must not lose: work that no patch carries, its end, its budget, its turn.
 
-use std::os::unix::fs::PermissionsExt;
-
 use super::*;
 
 /// Makes a repository with a commit in its worktree.
@@ -96,36 +94,4 @@ async fn the_second_turn_for_the_shape_of_an_answer_has_what_the_first_left() {
         assert_eq!((report.verdict.ending, report.record.attempts), (ending, attempts), "{:?}", report.verdict);
         assert_eq!(report.verdict.output, output);
     }
-}
-
-#[tokio::test]
-async fn a_worktree_goes_whose_process_was_killed_just_after_git_had_made_it() {
-    let tools = tempfile::tempdir().expect("a folder");
-    let (git, made) = (tools.path().join("git"), tools.path().join("made"));
-    let usual = "/usr/bin:/bin:/usr/local/bin";
-    let script = format!(
-        "#!/bin/sh\nPATH={usual}\ngit \"$@\" || exit\ncase \"$*\" in *'worktree add'*) touch '{}'; sleep 300;; esac\n",
-        made.display()
-    );
-    std::fs::write(&git, script).expect("written");
-    std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).expect("executable");
-    let path = format!("{}:{usual}", tools.path().display());
-    let stage = Stage::with(ANSWERS, "exit 9", &[("PATH", &path)]).with_repository();
-    let request = RunRequest { reach: Reach::Edit, ..stage.request() };
-    let is_made = async {
-        while !made.exists() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-    };
-    let begins = begin::begin(&stage.context, &stage.open, request);
-    // Dropping it closes what it has begun, as the system does when a process is killed.
-    tokio::select! { _ = begins => panic!("it goes on"), () = is_made => {} }
-    let (folder, mut record) = stage.runs().live().pop().expect("a record");
-    let branch = stage.project().join(".git/refs/heads").join(changes::branch(record.id));
-    assert!(branch.exists() && folder.worktree().exists());
-    record.supervisor = Process { pid: u32::MAX, start: 1, space: None };
-    folder.keep(&record).expect("kept");
-    settle::settle(&stage.context, &stage.open, &stage.runs()).await;
-    assert!(folder.record().expect("a record").ended.is_some());
-    assert!(!branch.exists() && !folder.worktree().exists());
 }

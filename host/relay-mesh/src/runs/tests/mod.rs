@@ -2,6 +2,8 @@
 
 mod losses;
 mod scripted;
+mod sessions;
+mod unfinished;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
