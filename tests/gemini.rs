@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use test_support::{
     DeliveryHistory, Gemini, Model, ModelAnswer, Script, Stage, isolated, presence_of, send, session_of, wait_for,
+    wait_for_hooks_to_end,
 };
 
 #[test]
@@ -127,6 +128,7 @@ fn a_terminal_keeps_its_agent_over_a_clear_and_leaves_no_trace() {
 
         // She is idle and cannot be woken: her user's next prompt brings the mail.
         wait_for("alice is idle", || (presence_of(&stage, "alice").as_deref() == Some("idle")).then_some(()));
+        wait_for_hooks_to_end("/relay-mesh");
         let id = send(&stage, "alice", "What is the answer?");
         assert_eq!(DeliveryHistory::of(&stage, &id).statuses(), ["stored"]);
         let status: Value = serde_json::from_str(&stage.relay_ok(&["message", &id, "--json"])).expect("JSON");

@@ -41,15 +41,7 @@ impl HookGate {
 
     /// Closes the gate of the next hook of this event: of one that begins after this.
     pub fn close(&self, event: &str) {
-        let program = self.program();
-        let runs_a_hook = |process: std::fs::DirEntry| {
-            let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&words).contains(&format!("{program}\0hook\0"))
-        };
-        wait_for("no hook runs", || {
-            let any = std::fs::read_dir("/proc").expect("a list").flatten().any(runs_a_hook);
-            (!any).then_some(())
-        });
+        wait_for_hooks_to_end(&self.program());
         std::fs::write(self.folder.join(format!("closed-{event}")), "").expect("the stage is writable");
     }
 
@@ -58,4 +50,17 @@ impl HookGate {
         let reached = self.folder.join(format!("reached-{event}"));
         wait_for(&format!("the hook {event} has answered"), || std::fs::remove_file(&reached).ok());
     }
+}
+
+/// Waits until no hook of a program runs, of which the end of the path is given. A hook that ends a turn says so before it
+/// looks for mail.
+pub fn wait_for_hooks_to_end(program: &str) {
+    let runs_a_hook = |process: std::fs::DirEntry| {
+        let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(&format!("{program}\0hook\0"))
+    };
+    wait_for("no hook runs", || {
+        let any = std::fs::read_dir("/proc").expect("a list").flatten().any(runs_a_hook);
+        (!any).then_some(())
+    });
 }

@@ -44,7 +44,7 @@ pub use claude_code::{ClaudeCode, Conversation, Headless};
 pub use client::{Client, Seat};
 pub use codex::{AppServer, Codex, Trust};
 pub use deployment::Deployment;
-pub use gate::HookGate;
+pub use gate::{HookGate, wait_for_hooks_to_end};
 pub use gemini::Gemini;
 pub use history::{DeliveryHistory, id_of, send, send_with};
 pub use host::Host;
