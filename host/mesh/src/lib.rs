@@ -52,7 +52,8 @@ pub use cleanup::{Cleanup, DryRun, RecordKind, Scope, Tally};
 pub use commands::order::{FinishError, Order, OrderError, TakeError};
 pub use commands::run::{Prospect, Ran, Runner};
 pub use conversations::{
-    MailReader, Pair, Search, SearchHit, SearchHits, Thread, ThreadError, ThreadFilter, ThreadSummary, Threads, folded,
+    MailReader, NewestThreads, Pair, Search, SearchHit, SearchHits, Thread, ThreadError, ThreadFilter, ThreadSummary,
+    Threads, folded,
 };
 pub use delivery::backoff::spaced;
 pub use delivery::evidence::ROUTE_OF_DRIVERS;

@@ -2,6 +2,7 @@
 //!
 //! Everything here only reads. It takes no lease, writes no receipt, and reads no more than retention has kept.
 
+mod newest;
 mod rank;
 mod reader;
 mod scan;
@@ -10,12 +11,14 @@ mod sent;
 mod thread;
 mod threads;
 
+pub use newest::NewestThreads;
 pub use rank::folded;
 pub use reader::MailReader;
 pub use search::{Search, SearchHit, SearchHits};
 pub use thread::{Thread, ThreadError};
 pub use threads::{Pair, ThreadFilter, ThreadSummary, Threads};
 
+pub(crate) use newest::newest_threads;
 pub(crate) use search::search;
 pub(crate) use sent::sent;
 pub(crate) use thread::thread;

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::pin::pin;
+use std::sync::Mutex;
 
 use futures::StreamExt as _;
 use serde::Deserialize;
@@ -71,38 +73,39 @@ pub struct Pair {
 
 /// What the list reads of a message.
 #[derive(Deserialize)]
-struct ListedMessage<'a> {
-    id: MessageId,
-    at: Instant,
+pub(super) struct ListedMessage<'a> {
+    pub(super) id: MessageId,
+    pub(super) at: Instant,
     #[serde(borrow)]
-    from: Cow<'a, str>,
+    pub(super) from: Cow<'a, str>,
     #[serde(borrow)]
-    thread: Cow<'a, str>,
+    pub(super) thread: Cow<'a, str>,
     #[serde(borrow)]
-    subject: Cow<'a, str>,
+    pub(super) subject: Cow<'a, str>,
 }
 
 /// A thread while it is put together. Agents are numbers of [`Names`].
-struct Building {
+#[derive(Clone)]
+pub(super) struct Building {
     messages: usize,
     agents: BTreeSet<usize>,
     first: (Instant, MessageId),
     subject: String,
-    last: (Instant, MessageId),
+    pub(super) last: (Instant, MessageId),
     last_from: usize,
-    waiting: usize,
+    pub(super) waiting: usize,
 }
 
 /// Each name once, by a number: a busy mesh has few names and many messages.
 #[derive(Default)]
-struct Names {
+pub(super) struct Names {
     numbers: HashMap<String, usize>,
-    names: Vec<AgentName>,
+    pub(super) names: Vec<AgentName>,
 }
 
 impl Names {
     /// The number of a name; none if it is not one.
-    fn number(&mut self, name: &str) -> Option<usize> {
+    pub(super) fn number(&mut self, name: &str) -> Option<usize> {
         if let Some(number) = self.numbers.get(name) {
             return Some(*number);
         }
@@ -147,7 +150,12 @@ pub(crate) async fn threads(
         }
     })
     .await?;
-    count_waiting(core, inboxes, &sight, &mut building).await?;
+    each_waiting(core, inboxes, &sight, |thread: &str| {
+        if let Some(thread) = building.get_mut(thread) {
+            thread.waiting += 1;
+        }
+    })
+    .await?;
     let names = names.names;
     let is_wanted = |thread: &ThreadSummary| filter.with.as_ref().is_none_or(|with| thread.agents.contains(with));
     let summaries = building.into_iter().map(|(thread, one)| one.summary(thread, &names));
@@ -166,32 +174,35 @@ pub(crate) async fn threads(
     Ok(Threads { threads, pairs, damaged: torn + unreadable })
 }
 
-/// Counts the messages that their recipients have not got yet. Costs what is open, and not what was ever said.
-async fn count_waiting(
+/// Passes the thread of each message that its recipient has not got yet to `take`. Costs what is open, and not what was
+/// ever said.
+pub(super) async fn each_waiting(
     core: &Core,
     inboxes: &Inboxes,
     sight: &Sight,
-    building: &mut HashMap<String, Building>,
+    take: impl FnMut(&str) + Send,
 ) -> Result<(), StoreError> {
-    let mut open = std::pin::pin!(of_each(core, sight.owners.iter().collect(), |owner: &AgentName| async move {
+    // A std mutex: nothing is awaited while it is held.
+    let take = Mutex::new(take);
+    let take = &take;
+    let mut looks = pin!(of_each(core, sight.owners.iter().collect(), |owner: &AgentName| async move {
         let inbox = inboxes.of(owner);
         let mut inbox = inbox.lock().await;
         inbox.refresh(core.shared.as_ref(), owner).await?;
-        let visible = inbox.open.all().filter(|slot| sight.shows(owner, slot.header.id));
-        Ok::<_, StoreError>(visible.map(|slot| slot.header.thread.clone()).collect::<Vec<String>>())
-    }));
-    while let Some(threads) = open.next().await {
-        for thread in threads? {
-            if let Some(thread) = building.get_mut(&thread) {
-                thread.waiting += 1;
-            }
+        let mut take = take.lock().expect("no holder of this lock panics");
+        for slot in inbox.open.all().filter(|slot| sight.shows(owner, slot.header.id)) {
+            (*take)(&slot.header.thread);
         }
+        Ok::<_, StoreError>(())
+    }));
+    while let Some(look) = looks.next().await {
+        look?;
     }
     Ok(())
 }
 
 impl Building {
-    fn of(place: (Instant, MessageId), (from, to): (usize, usize), subject: &str) -> Building {
+    pub(super) fn of(place: (Instant, MessageId), (from, to): (usize, usize), subject: &str) -> Building {
         Building {
             messages: 1,
             agents: BTreeSet::from([from, to]),
@@ -204,7 +215,13 @@ impl Building {
     }
 
     /// Takes a further copy of a message, which may be the first of it.
-    fn take(&mut self, place: (Instant, MessageId), (from, to): (usize, usize), subject: &str, is_new: bool) {
+    pub(super) fn take(
+        &mut self,
+        place: (Instant, MessageId),
+        (from, to): (usize, usize),
+        subject: &str,
+        is_new: bool,
+    ) {
         self.messages += usize::from(is_new);
         self.agents.extend([from, to]);
         if place < self.first {
@@ -216,7 +233,7 @@ impl Building {
         }
     }
 
-    fn summary(self, thread: String, names: &[AgentName]) -> ThreadSummary {
+    pub(super) fn summary(self, thread: String, names: &[AgentName]) -> ThreadSummary {
         let Building { messages, agents, first, subject, last, last_from, waiting } = self;
         let agents = agents.into_iter().map(|agent| names[agent].clone()).collect();
         let last_from = names[last_from].clone();

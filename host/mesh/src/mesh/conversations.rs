@@ -3,7 +3,9 @@
 use store::StoreError;
 
 use crate::Mesh;
-use crate::conversations::{self, MailReader, Search, SearchHits, Thread, ThreadError, ThreadFilter, Threads};
+use crate::conversations::{
+    self, MailReader, NewestThreads, Search, SearchHits, Thread, ThreadError, ThreadFilter, ThreadSummary, Threads,
+};
 use crate::messages::status::MessageStatus;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
@@ -18,6 +20,12 @@ impl Mesh {
     /// All threads that are kept, and who wrote to whom. Reads through the mail that is kept.
     pub async fn mail_threads(&self, reader: &MailReader, filter: &ThreadFilter) -> Result<Threads, StoreError> {
         conversations::threads(&self.core, &self.inboxes, reader, filter).await
+    }
+
+    /// The newest threads, as `mail_threads` lists them for the user. The first reading reads through the mail that is
+    /// kept, a further one what is new.
+    pub async fn newest_threads(&self, newest: &mut NewestThreads) -> Result<Vec<ThreadSummary>, StoreError> {
+        conversations::newest_threads(&self.core, &self.inboxes, newest).await
     }
 
     /// The messages that have all the words, best first. Reads through the mail that is kept.

@@ -232,15 +232,15 @@ async fn looking_back_leaves_everything_as_it_was() {
 }
 
 /// Bob and carol in a folder whose segments are short. What is read of its logs is counted.
-struct OnFiles {
+pub(super) struct OnFiles {
     folder: tempfile::TempDir,
-    store: Arc<Counted>,
-    machine: Arc<FakeMachine>,
-    mesh: Mesh,
+    pub(super) store: Arc<Counted>,
+    pub(super) machine: Arc<FakeMachine>,
+    pub(super) mesh: Mesh,
 }
 
 impl OnFiles {
-    async fn new() -> OnFiles {
+    pub(super) async fn new() -> OnFiles {
         let folder = tempfile::tempdir().expect("a folder");
         let options = FilesOptions {
             rotate_at: 1_000,
@@ -250,23 +250,33 @@ impl OnFiles {
         };
         let store = Counted::new(Arc::new(FilesStore::open(folder.path(), options).expect("a store")));
         let machine = Arc::new(FakeMachine::default());
-        let mesh = Mesh::new(Parts {
-            shared: Arc::clone(&store) as Arc<dyn Store>,
-            local: Arc::clone(&store) as Arc<dyn Store>,
-            machine: Arc::clone(&machine) as Arc<dyn Machine>,
+        let mesh = OnFiles::process(&store, &machine);
+        let files = OnFiles { folder, store, machine, mesh };
+        for agent in ["bob", "carol"] {
+            files.joins(agent, agent).await;
+        }
+        files
+    }
+
+    /// A process that has read nothing yet.
+    pub(super) fn process(store: &Arc<Counted>, machine: &Arc<FakeMachine>) -> Mesh {
+        Mesh::new(Parts {
+            shared: Arc::clone(store) as Arc<dyn Store>,
+            local: Arc::clone(store) as Arc<dyn Store>,
+            machine: Arc::clone(machine) as Arc<dyn Machine>,
             harnesses: Arc::new(FakeHarnesses::default()),
             limits: Limits::default(),
-        });
-        for agent in ["bob", "carol"] {
-            let caller = mesh.identify(&call(agent)).await.expect("identified");
-            let registration = Registration { name: Some(name(agent)), ..Registration::default() };
-            mesh.register(&caller, registration).await.expect("registered");
-        }
-        OnFiles { folder, store, machine, mesh }
+        })
+    }
+
+    pub(super) async fn joins(&self, agent: &str, connection: &str) {
+        let caller = self.mesh.identify(&call(connection)).await.expect("identified");
+        let registration = Registration { name: Some(name(agent)), ..Registration::default() };
+        self.mesh.register(&caller, registration).await.expect("registered");
     }
 
     /// Sends from the command line, a second later.
-    async fn send(&self, to: &[&str], draft: Draft) -> MessageId {
+    pub(super) async fn send(&self, to: &[&str], draft: Draft) -> MessageId {
         self.machine.pass(1_000);
         let to: Vec<String> = to.iter().map(|to| (*to).to_owned()).collect();
         let shell = self.mesh.identify(&shell_call(None)).await.expect("identified");
@@ -274,7 +284,7 @@ impl OnFiles {
     }
 
     /// Fills segments of carol's inbox with other mail.
-    async fn fill(&self) {
+    pub(super) async fn fill(&self) {
         for _ in 0..12 {
             self.send(&["carol"], draft("filling")).await;
         }

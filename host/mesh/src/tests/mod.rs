@@ -23,6 +23,7 @@ mod loop_guard;
 mod machines;
 mod model;
 mod namespaces;
+mod newest_threads;
 mod orders;
 mod outbox;
 mod pausing;

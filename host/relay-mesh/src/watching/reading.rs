@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use mesh::ports::machine::{Instant, Machine as _};
-use mesh::{Event, MailReader, ThreadFilter};
+use mesh::{Event, MailReader, NewestThreads};
 use store::Position;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant as Moment, sleep, sleep_until};
@@ -63,6 +63,8 @@ pub(super) struct Reader<'a> {
     next: Option<Position>,
     /// What is looked at: each is read, and again whenever it has changed.
     conversations: Vec<Conversation>,
+    /// The list of conversations as it was read last: reading it again costs what is new.
+    newest: NewestThreads,
     runs: Vec<RunRow>,
     /// Whether an agent is here that could fall silent.
     agents_are_here: bool,
@@ -83,6 +85,7 @@ impl<'a> Reader<'a> {
             view,
             next: None,
             conversations: Vec::new(),
+            newest: NewestThreads::of(THREADS),
             runs: Vec::new(),
             agents_are_here: false,
             overview: unread,
@@ -197,9 +200,9 @@ impl<'a> Reader<'a> {
         if self.threads.is_due(Moment::now()) {
             let began = Moment::now();
             self.threads.begin();
-            let found = self.open.mesh.mail_threads(&MailReader::User, &ThreadFilter::default()).await?;
+            let found = self.open.mesh.newest_threads(&mut self.newest).await?;
             self.threads.end(began, Moment::now());
-            self.tell(News::Threads(found.threads.iter().take(THREADS).map(ThreadSummaryView::from).collect()));
+            self.tell(News::Threads(found.iter().map(ThreadSummaryView::from).collect()));
         }
         if self.next.is_none() {
             let since = Instant(self.open.machine.now().0.saturating_sub(PAST));
