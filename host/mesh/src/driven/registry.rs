@@ -1,10 +1,15 @@
 //! The driven agents of this machine, and what is asked of them.
 
+use std::collections::BTreeSet;
+use std::ops::RangeBounds;
+
 use store::{Durability, Hold, Key, StoreError, Watch};
 
+use super::permit::SpawnAsker;
 use super::record::{DrivenEnd, DrivenId, DrivenRecord};
 use super::request::{LONGEST_REQUEST, MOST_OUTCOMES, MOST_REQUESTS, Request, RequestKind, RequestOutcome};
 use crate::Mesh;
+use crate::allowances::DAY;
 use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
@@ -79,7 +84,7 @@ impl Mesh {
     /// The driven agents of this machine that have not ended, the oldest first. A record that cannot be read hides only
     /// itself. What this costs does not depend on how many have ended.
     pub async fn driven_agents(&self) -> Result<Vec<DrivenRecord>, StoreError> {
-        let all = of_kind(&self.core, &keys::driven_agents()).await?;
+        let all = of_kind(&self.core, &keys::driven_agents(), |_| true).await?;
         let (live, ended): (Vec<_>, Vec<_>) = all.into_iter().partition(|record| record.ended.is_none());
         for record in ended {
             put_aside(&self.core, &record).await?;
@@ -93,10 +98,44 @@ impl Mesh {
         Ok(keys.iter().filter_map(|key| key.leaf().parse().ok()).collect())
     }
 
+    /// The ids of all that have a record, also of those that have ended. Costs a look at two folders.
+    pub async fn known_driven_ids(&self) -> Result<BTreeSet<DrivenId>, StoreError> {
+        // In this order, because one that is put aside in between is in both.
+        let mut ids: BTreeSet<DrivenId> = self.driven_ids().await?.into_iter().collect();
+        let ended = self.core.local.list(&keys::ended_driven()).await?;
+        ids.extend(ended.iter().filter_map(|key| key.leaf().parse::<DrivenId>().ok()));
+        Ok(ids)
+    }
+
     /// Those that have ended within a week, the oldest first.
     pub async fn ended_driven_agents(&self) -> Result<Vec<DrivenRecord>, StoreError> {
+        self.ended_driven_agents_made(..).await
+    }
+
+    /// Those of them whose ids were made at some time. No record of another is read.
+    pub async fn ended_driven_agents_made(
+        &self,
+        when: impl RangeBounds<Instant> + Send + Sync,
+    ) -> Result<Vec<DrivenRecord>, StoreError> {
         self.driven_agents().await?;
-        of_kind(&self.core, &keys::ended_driven()).await
+        of_kind(&self.core, &keys::ended_driven(), |id| when.contains(&id.made())).await
+    }
+
+    /// The records that decide whether a caller may have a further agent started: of the agents that have not ended, of
+    /// those that began within a day, and of the first of each tree that a live agent or the caller is in. What this costs
+    /// does not depend on how many ended earlier.
+    pub async fn driven_agents_that_count(&self, asker: &SpawnAsker) -> Result<Vec<DrivenRecord>, StoreError> {
+        // One that ends in between is in both, and not in neither.
+        let mut records = self.driven_agents().await?;
+        let roots: BTreeSet<DrivenId> = records.iter().chain(&asker.parent).map(|record| record.root).collect();
+        // An agent that the user had to agree to has the id of the question. It begins within a day of their answer.
+        let ago = self.core.limits.ask_patience.saturating_add(2 * DAY);
+        let oldest = Instant(self.core.machine.now().0.saturating_sub(ago));
+        let counts = |id: DrivenId| id.made() >= oldest || roots.contains(&id);
+        records.extend(of_kind(&self.core, &keys::ended_driven(), counts).await?);
+        let mut known = BTreeSet::new();
+        records.retain(|record| known.insert(record.id));
+        Ok(records)
     }
 
     /// One driven agent.
@@ -262,9 +301,17 @@ impl DrivenRecord {
     }
 }
 
-async fn of_kind(core: &Core, kind: &Key) -> Result<Vec<DrivenRecord>, StoreError> {
+/// The records of a kind whose ids are `wanted`.
+async fn of_kind(
+    core: &Core,
+    kind: &Key,
+    wanted: impl Fn(DrivenId) -> bool + Send + Sync,
+) -> Result<Vec<DrivenRecord>, StoreError> {
     let mut found = Vec::new();
     for key in core.local.list(kind).await? {
+        if key.leaf().parse::<DrivenId>().is_ok_and(|id| !wanted(id)) {
+            continue;
+        }
         match records::load::<DrivenRecord>(core.local.as_ref(), &key).await {
             Ok(record) => found.extend(record.map(|(_, record)| record)),
             Err(error @ StoreError::Damaged { .. }) => {

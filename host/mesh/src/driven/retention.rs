@@ -2,7 +2,7 @@
 
 use store::StoreError;
 
-use super::record::DrivenRecord;
+use super::record::{DrivenId, DrivenRecord};
 use crate::allowances::still_counts;
 use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
@@ -18,6 +18,10 @@ pub(crate) async fn clean_up_driven(
 ) -> Result<(), StoreError> {
     let now = core.machine.now();
     for key in core.local.list(&keys::ended_driven()).await? {
+        // It ended later than its id was made, so that it is not read before it can go.
+        if key.leaf().parse::<DrivenId>().is_ok_and(|id| now.since(id.made()) <= core.limits.keep) {
+            continue;
+        }
         let Some((revision, record)) = sound::<DrivenRecord>(core, &key).await? else { continue };
         // A worktree goes first, and stays as long as it holds work: only the record says whose that is.
         let holds_work = matches!(&record.workplace, Workplace::Worktree { folder, .. } if files.has_worktree(folder));

@@ -44,8 +44,9 @@ impl Mesh {
         self.core.local.watch(&[keys::hooks_changed()]).await
     }
 
-    /// Begins to read where it was last read, or else at the oldest hook.
-    pub async fn hook_reader(&self, hooks: &[EventHook]) -> Result<HookReader, StoreError> {
+    /// Begins to read where it was last read, or else at the oldest hook. `kept` are all invocations that are kept, which
+    /// say how often each hook was carried out lately.
+    pub async fn hook_reader(&self, hooks: &[EventHook], kept: &[Invocation]) -> Result<HookReader, StoreError> {
         let known = records::load::<Position>(self.core.local.as_ref(), &keys::hook_cursor()).await;
         let known = match known {
             // It is made anew from the hooks.
@@ -63,7 +64,7 @@ impl Mesh {
             },
         };
         let mut limit = RateLimit::default();
-        for invocation in self.hook_invocations().await? {
+        for invocation in kept {
             limit.admits(&invocation.hook, invocation.event.at, 0);
         }
         Ok(HookReader { at, saved: at, limit })

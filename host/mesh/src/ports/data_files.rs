@@ -69,6 +69,7 @@ impl DataFiles for NoDataFiles {
     }
 
     fn has_worktree(&self, _: &Path) -> bool {
-        false
+        // It may be there, and hold work.
+        true
     }
 }

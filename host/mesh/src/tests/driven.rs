@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use store::Durability;
+
 use super::retention::FewFiles;
 use super::{World, name};
 use crate::allowances::{Allowance, Asker, Budget};
@@ -12,6 +14,7 @@ use crate::ports::driver::{Approvals, DrivenAgent, Tailoring, Tokens};
 use crate::ports::machine::{Instant, Machine as _};
 use crate::ports::runner::{Extensions, Reach};
 use crate::runs::Workplace;
+use crate::storage::{keys, records};
 use crate::{DryRun, RecordKind, Scope};
 
 const DAY: u64 = 24 * 3_600_000;
@@ -173,6 +176,8 @@ async fn the_record_of_an_agent_stays_while_its_worktree_holds_work() {
     world.mesh.begin_driven(&record).await.expect("begun");
     assert_eq!(world.mesh.ended_driven_agents().await.expect("listed").len(), 1);
     world.machine.pass(8 * DAY);
+    // A process that does not look at files does not know.
+    world.mesh.clean_up(Scope::Expired, DryRun::No, None).await.expect("cleaned up");
     for (there, stays) in [("/data/worktree", true), ("/data/other", false)] {
         let files = FewFiles { worktree: Some(there.into()), ..FewFiles::default() };
         world.mesh.clean_up_in(Scope::Everything, DryRun::No, None, &files).await.expect("cleaned up");
@@ -199,6 +204,71 @@ async fn after_a_year_no_more_is_kept_than_after_a_week() {
     assert_eq!(kept.iter().max(), kept.last());
     assert!(kept.last().is_some_and(|kept| *kept <= 8 * 3), "{:?}", kept.last());
     assert!(matches!(world.mesh.driven_named(name("helper-0").as_str()).await, Ok(record) if record.ended.is_some()));
+}
+
+impl World {
+    /// Replaces the record of an agent that has ended.
+    async fn replaced(&self, record: &DrivenRecord, by: DrivenRecord) {
+        let put = |_: Option<DrivenRecord>| (records::Next::Put(by.clone()), ());
+        let key = keys::ended_driven_of(record.id);
+        let replaced = records::update(self.mesh.core.local.as_ref(), &key, Durability::Process, put).await;
+        replaced.expect("stored");
+    }
+}
+
+/// The record is replaced by one that would go if it were read.
+#[tokio::test]
+async fn a_cleanup_reads_no_record_that_is_too_young_to_go() {
+    let world = World::new();
+    let record = world.begins("helper").await.expect("begun");
+    world.ends(&record).await;
+    world.mesh.driven_agents().await.expect("readable");
+    let end = DrivenEnd { at: Instant(0), why: String::new(), meant: true };
+    world.replaced(&record, DrivenRecord { ended: Some(end), ..record.clone() }).await;
+    for (days, stays) in [(6, true), (2, false)] {
+        world.machine.pass(days * DAY);
+        world.mesh.clean_up(Scope::Expired, DryRun::No, None).await.expect("cleaned up");
+        assert_eq!(world.mesh.driven(record.id).await.expect("read").is_some(), stays, "{days}");
+    }
+}
+
+/// The records of agents that ended long ago are replaced by ones that would count if they were read.
+#[tokio::test]
+async fn who_may_have_an_agent_started_is_decided_without_the_records_of_long_ago() {
+    let world = World::new();
+    let top = world.below("top", "lead", None);
+    let old: Vec<DrivenRecord> = (0..20).map(|number| world.below(&format!("old-{number}"), "lead", None)).collect();
+    for record in old.iter().chain([&top]) {
+        world.mesh.begin_driven(record).await.expect("begun");
+        world.ends(record).await;
+        world.mesh.driven_agents().await.expect("readable");
+    }
+    world.machine.pass(3 * DAY);
+    let late = world.below("late", "lead", None);
+    // The user agrees to it a day and a half after the question.
+    world.machine.pass(DAY + DAY / 2);
+    let now = world.machine.now();
+    let late = DrivenRecord { started: now, ..late };
+    for record in &old {
+        world.replaced(record, DrivenRecord { started: now, ended: None, ..record.clone() }).await;
+    }
+    let under = world.below("under", "top", Some(&top));
+    for record in [&late, &under] {
+        world.mesh.begin_driven(record).await.expect("begun");
+    }
+    world.ends(&late).await;
+    let counted = async |asker: &SpawnAsker| {
+        let records = world.mesh.driven_agents_that_count(asker).await.expect("readable");
+        let mut names: Vec<String> = records.into_iter().map(|record| record.agent.name).collect();
+        names.sort();
+        names.join(" ")
+    };
+    assert_eq!(counted(&asks("lead", None)).await, "late top under", "a live one with the first of its tree");
+    world.ends(&under).await;
+    assert_eq!(counted(&asks("lead", None)).await, "late under");
+    assert_eq!(counted(&asks("under", Some(&under))).await, "late top under", "the caller's tree");
+    let known = world.mesh.known_driven_ids().await.expect("listed");
+    assert!(known.len() == 23 && known.contains(&late.id) && known.contains(&top.id));
 }
 
 fn asks(by: &str, parent: Option<&DrivenRecord>) -> SpawnAsker {

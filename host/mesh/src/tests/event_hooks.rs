@@ -27,7 +27,8 @@ fn hook(id: &str, on: HookTrigger) -> EventHook {
 }
 
 async fn taken(world: &World, hooks: &[EventHook]) -> Vec<Invocation> {
-    let mut reader = world.mesh.hook_reader(hooks).await.expect("readable");
+    let kept = world.mesh.hook_invocations().await.expect("listed");
+    let mut reader = world.mesh.hook_reader(hooks, &kept).await.expect("readable");
     reader.take(&world.mesh, hooks, &BTreeMap::new()).await.expect("taken")
 }
 
@@ -37,7 +38,7 @@ async fn what_happened_while_nobody_looked_is_taken_once_whoever_looks() {
     let hooks = [hook("h1", HookTrigger::Message), hook("h2", HookTrigger::Message)];
     world.joined("alice").await;
     world.say("alice", "one").await;
-    let mut reader = world.mesh.hook_reader(&hooks).await.expect("readable");
+    let mut reader = world.mesh.hook_reader(&hooks, &[]).await.expect("readable");
     let new = reader.take(&world.mesh, &hooks, &BTreeMap::new()).await.expect("taken");
     assert_eq!(new.iter().map(|one| one.hook.as_str()).collect::<Vec<_>>(), ["h1", "h2"]);
     assert!(reader.take(&world.mesh, &hooks, &BTreeMap::new()).await.expect("taken").is_empty());
@@ -78,6 +79,26 @@ async fn a_hook_that_is_for_too_much_is_passed_over_and_says_so() {
         })
         .collect();
     assert_eq!(skipped, [7]);
+}
+
+/// The process that begins to carry hooks out has read them already.
+#[tokio::test]
+async fn a_reader_counts_the_records_that_it_is_given_and_reads_none_itself() {
+    let world = World::new();
+    let hooks = [hook("h1", HookTrigger::Message)];
+    world.joined("alice").await;
+    for number in 0..MOST_PER_MINUTE {
+        world.say("alice", &format!("message {number}")).await;
+    }
+    assert_eq!(taken(&world, &hooks).await.len(), MOST_PER_MINUTE);
+    let kept = world.mesh.hook_invocations().await.expect("listed");
+    let none: &[Invocation] = &[];
+    for (kept, expected) in [(none, 1), (kept.as_slice(), 0)] {
+        world.say("alice", "one more").await;
+        let mut reader = world.mesh.hook_reader(&hooks, kept).await.expect("readable");
+        let new = reader.take(&world.mesh, &hooks, &BTreeMap::new()).await.expect("taken");
+        assert_eq!(new.len(), expected);
+    }
 }
 
 #[tokio::test]

@@ -104,6 +104,31 @@ async fn f5_what_nobody_goes_on_with_is_forgotten_and_what_is_live_is_not() {
     assert_eq!(world.listed().await, ["live idle"]);
 }
 
+/// The day has a row that would go if it were read.
+#[tokio::test]
+async fn f5_a_cleanup_reads_no_day_on_which_nothing_can_be_old() {
+    let world = World::new();
+    let thread = |session: &str| {
+        let mut record = world.thread(session);
+        record.tool.as_mut().expect("a thread").last_active = Instant(0);
+        record
+    };
+    world.mesh.note_thread(&thread("first"), ThreadStatus::Idle).await.expect("noted");
+    world.machine.pass(50 * DAY);
+    world.mesh.note_thread(&thread("second"), ThreadStatus::Idle).await.expect("noted");
+    world.machine.pass(41 * DAY);
+    for dry_run in [DryRun::Yes, DryRun::No] {
+        let done = world.mesh.clean_up(Scope::Expired, dry_run, None).await.expect("cleaned up");
+        assert_eq!(done.tally.amounts.get(&RecordKind::Threads).map(|amount| amount.count), Some(1), "{dry_run:?}");
+    }
+    assert_eq!(world.listed().await, ["second idle"]);
+    let pruned = async |days: u64| {
+        let before = Instant(world.machine.now().0 - days * DAY);
+        world.mesh.prune_threads(before, |_| true).await.expect("pruned")
+    };
+    assert_eq!((pruned(42).await, pruned(41).await), (0, 1), "and neither does who prunes them");
+}
+
 #[tokio::test]
 async fn going_on_with_a_thread_costs_no_further_agent_of_a_days_budget() {
     let world = World::new();

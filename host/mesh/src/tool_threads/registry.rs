@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use store::{Durability, StoreError};
+use store::{Durability, Key, StoreError};
 
 use super::retention;
 use crate::Mesh;
@@ -197,7 +197,7 @@ impl Mesh {
 
     /// Every thread of this machine, the last active first. A value that cannot be read hides only its day.
     pub async fn threads(&self) -> Result<Vec<ThreadRow>, StoreError> {
-        let mut rows = rows(&self.core).await?;
+        let mut rows = rows(&self.core, |_| true).await?;
         rows.sort_by_key(|row| std::cmp::Reverse(row.last_active));
         Ok(rows)
     }
@@ -236,21 +236,31 @@ impl Mesh {
         which: impl Fn(&ThreadRow) -> bool + Send + Sync,
     ) -> Result<usize, StoreError> {
         let live: Vec<DrivenId> = self.driven_agents().await?.iter().map(|record| record.id).collect();
-        let goes = |row: &ThreadRow| row.last_active < before && !live.contains(&row.driven) && which(row);
-        retention::remove(&self.core, goes).await
+        let goes = |row: &ThreadRow| !live.contains(&row.driven) && which(row);
+        retention::remove(&self.core, before, goes).await
     }
 }
 
-/// Every row.
-pub(super) async fn rows(core: &Core) -> Result<Vec<ThreadRow>, StoreError> {
-    let mut all = Vec::new();
+/// The rows of threads that were last active before a time. No thread that began on a later day is read.
+pub(super) async fn rows_before(core: &Core, before: Instant) -> Result<Vec<ThreadRow>, StoreError> {
+    let last = keys::threads_of(before);
+    let mut old = rows(core, |day| *day <= last).await?;
+    old.retain(|row| row.last_active < before);
+    Ok(old)
+}
+
+/// The rows of the days that are wanted.
+async fn rows(core: &Core, wanted: impl Fn(&Key) -> bool + Send + Sync) -> Result<Vec<ThreadRow>, StoreError> {
+    let mut found = Vec::new();
     for key in core.local.list(&keys::threads()).await? {
-        all.extend(day(core, &key).await?);
+        if wanted(&key) {
+            found.extend(day(core, &key).await?);
+        }
     }
-    Ok(all)
+    Ok(found)
 }
 
-async fn day(core: &Core, key: &store::Key) -> Result<Vec<ThreadRow>, StoreError> {
+async fn day(core: &Core, key: &Key) -> Result<Vec<ThreadRow>, StoreError> {
     match records::load::<Vec<ThreadRow>>(core.local.as_ref(), key).await {
         Ok(rows) => Ok(rows.map(|(_, rows)| rows).unwrap_or_default()),
         Err(error @ StoreError::Damaged { .. }) => {

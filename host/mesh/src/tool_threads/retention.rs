@@ -6,6 +6,7 @@ use super::registry::{self, ThreadRow};
 use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
 use crate::ports::data_files::Amount;
+use crate::ports::machine::Instant;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -13,20 +14,25 @@ use crate::storage::records::{self, Next};
 const KEPT: u64 = 90 * 24 * 3_600_000;
 
 pub(crate) async fn clean_up_threads(core: &Core, dry_run: DryRun, tally: &mut Tally) -> Result<(), StoreError> {
-    let now = core.machine.now();
-    let is_old = |row: &ThreadRow| now.since(row.last_active) > KEPT;
+    let before = Instant(core.machine.now().0.saturating_sub(KEPT));
     let count = match dry_run {
-        DryRun::Yes => registry::rows(core).await?.iter().filter(|row| is_old(row)).count(),
-        DryRun::No => remove(core, is_old).await?,
+        DryRun::Yes => registry::rows_before(core, before).await?.len(),
+        DryRun::No => remove(core, before, |_| true).await?,
     };
     tally.add(RecordKind::Threads, Amount { count, bytes: 0 });
     Ok(())
 }
 
-/// Removes rows, each with its summary: that goes first, so that none is left without a row.
-pub(super) async fn remove(core: &Core, goes: impl Fn(&ThreadRow) -> bool + Send + Sync) -> Result<usize, StoreError> {
+/// Removes rows of threads that were last active before a time, each with its summary: that goes first, so that none is
+/// left without a row.
+pub(super) async fn remove(
+    core: &Core,
+    before: Instant,
+    which: impl Fn(&ThreadRow) -> bool + Send + Sync,
+) -> Result<usize, StoreError> {
+    let goes = |row: &ThreadRow| row.last_active < before && which(row);
     let mut removed = 0;
-    for row in registry::rows(core).await?.into_iter().filter(|row| goes(row)) {
+    for row in registry::rows_before(core, before).await?.into_iter().filter(|row| goes(row)) {
         let gone = |old: Option<String>| (if old.is_some() { Next::Remove } else { Next::Keep }, ());
         records::update(core.local.as_ref(), &keys::thread_summary(&row.thread), Durability::Process, gone).await?;
         let day = keys::threads_of(row.started);

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use changes::{Changes, Tree};
-pub use worktree::Status;
+pub use worktree::{Status, is_unfinished};
 
 /// How git is run.
 #[derive(Clone, Debug)]

@@ -132,3 +132,12 @@ impl Git {
         }
     }
 }
+
+/// Whether git was stopped before it had made the worktree in a folder. A folder that is no worktree counts as such.
+pub fn is_unfinished(folder: &Path) -> bool {
+    let link = fs::read_to_string(folder.join(".git")).unwrap_or_default();
+    let Some(own) = link.trim_end().strip_prefix("gitdir: ").map(|own| folder.join(own)) else { return true };
+    // What git writes into it while it makes a worktree.
+    let is_locked = fs::read_to_string(own.join("locked")).is_ok_and(|why| why.trim() == "initializing");
+    is_locked || !own.join("index").exists()
+}

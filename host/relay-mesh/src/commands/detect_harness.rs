@@ -22,6 +22,7 @@ impl CommandSpec for Args {
         let open = context.open()?;
         let seen = context.caller();
         let mut report = Report { detected: Vec::new() };
+        let mut failed = Vec::new();
         for candidate in open.adapters.candidates(&seen).await {
             let name = &candidate.harness.about().harness;
             match candidate.detect(&seen).await {
@@ -32,7 +33,14 @@ impl CommandSpec for Args {
                 }
                 Ok(None) => {}
                 // Another adapter may still know this shell.
-                Err(error) => context.printer.warn(&format!("the adapter `{name}` could not look: {error}")),
+                Err(error) => failed.push(format!("the adapter `{name}` could not look: {error}")),
+            }
+        }
+        for why in &failed {
+            // Without any other, it may be the reason that nothing is found.
+            match report.detected.is_empty() {
+                true => context.printer.warn_of_failure(why),
+                false => context.printer.warn(why),
             }
         }
         context.printer.show(&report)?;

@@ -66,7 +66,8 @@ pub(crate) async fn begin(
     let harness = harness(open, &wanted.harness).await?;
     let folder = DrivenFolder::of(&context.settings.dir.value, id);
     folder.create().map_err(|source| unwritable(&folder.root, source))?;
-    let mut workplace = Workplace::Here { top: None };
+    // A process that was killed may have left a part of one.
+    let mut workplace = worktrees::noted(&folder.worktree()).unwrap_or(Workplace::Here { top: None });
     match set_up(context, open, harness.as_ref(), &folder, (id, wanted), &mut workplace).await {
         Ok((record, notes)) => Ok(Spawned { record, notes }),
         Err(error) => {

@@ -101,7 +101,7 @@ pub(crate) async fn remove_worktrees(
     dry_run: DryRun,
 ) -> Result<Vec<String>, StoreError> {
     let mut kept = Vec::new();
-    for record in open.mesh.ended_driven_agents().await? {
+    for record in open.mesh.ended_driven_agents_made(..before).await? {
         if record.ended.as_ref().is_none_or(|end| end.at >= before) {
             continue;
         }
@@ -123,13 +123,20 @@ pub(crate) async fn clean_up(
     (dry_run, kept): (DryRun, &mut Vec<String>),
 ) -> Result<Amount, StoreError> {
     let mut deleted = Amount::default();
-    let now = open.machine.now();
-    for entry in std::fs::read_dir(data.join(FOLDER)).into_iter().flatten().flatten() {
-        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse::<DrivenId>().ok()) else { continue };
-        // The folder of an agent that is just being started comes before its record.
-        if now.since(id.made()) < BEGINS {
-            continue;
+    let left = without_record(data, open).await?;
+    if left.is_empty() {
+        return Ok(deleted);
+    }
+    // An agent that its user has agreed to has an id as old as the question. Its folder is made with this lock held, and
+    // its record too.
+    let _alone = match DrivenFolder::alone(data).await {
+        Ok(alone) => alone,
+        Err(error) => {
+            tracing::debug!(%error, "folders of driven agents stay until the next cleanup");
+            return Ok(deleted);
         }
+    };
+    for id in left {
         match open.mesh.driven(id).await {
             Ok(None) => {}
             // A damaged one is for `doctor --store --fix`.
@@ -147,12 +154,22 @@ pub(crate) async fn clean_up(
     Ok(deleted)
 }
 
+/// The ids of folders that had no record when this looked.
+async fn without_record(data: &Path, open: &Open) -> Result<Vec<DrivenId>, StoreError> {
+    let entries = std::fs::read_dir(data.join(FOLDER)).into_iter().flatten().flatten();
+    let ids: Vec<DrivenId> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    let (known, now) = (open.mesh.known_driven_ids().await?, open.machine.now());
+    // The folder of an agent that is just being started comes before its record.
+    let is_old = |id: &DrivenId| now.since(id.made()) >= BEGINS;
+    Ok(ids.into_iter().filter(|id| is_old(id) && !known.contains(id)).collect())
+}
+
 /// Whether there is no worktree any more. One in which nobody has worked is removed: its process was killed before the
 /// agent had a record.
 async fn gives_up_worktree(git: &Git, worktree: &Path, dry_run: DryRun) -> bool {
-    match worktrees::unused(worktree) {
+    match worktrees::noted(worktree) {
         None => !worktree.exists(),
-        Some(_) if dry_run == DryRun::Yes => true,
-        Some(unused) => remove_if_clean(git, &unused).await,
+        Some(noted) if dry_run == DryRun::Yes => holds_work(git, &noted).await.is_none(),
+        Some(noted) => remove_if_clean(git, &noted).await,
     }
 }

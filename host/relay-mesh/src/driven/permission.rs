@@ -1,6 +1,5 @@
 //! Agents that agents want: who asks, by evidence; what the user allows; and what waits for the user's answer.
 
-use std::collections::BTreeSet;
 use std::fs::File;
 
 use mesh::allowances::{Asker, Starts};
@@ -79,7 +78,7 @@ pub(crate) async fn ask_for(
     }
     // Two that have the last place at once are told apart here.
     let _alone = alone(context).await?;
-    let (records, now) = (records(open).await?, open.machine.now());
+    let (records, now) = (open.mesh.driven_agents_that_count(asker).await?, open.machine.now());
     let allowed = Allowed::to_start(Starts::Agents, &context.settings, &context.environment)?;
     may_ask(asker, allowed.bounds()?, &records, now)?;
     let agent = asker.agent()?;
@@ -145,7 +144,8 @@ async fn agreed(
     let asker = Asker::Session { harness: wanted.harness.clone(), agent: wanted.by.clone() };
     let asker = SpawnAsker { asker, parent, run: None };
     let allowed = Allowed::to_start(Starts::Agents, &context.settings, &context.environment)?;
-    may_ask(&asker, allowed.bounds()?, &records(open).await?, open.machine.now())?;
+    let records = open.mesh.driven_agents_that_count(&asker).await?;
+    may_ask(&asker, allowed.bounds()?, &records, open.machine.now())?;
     Ok(begin::begin(context, open, id, wanted).await?.record)
 }
 
@@ -154,16 +154,6 @@ pub(crate) async fn may_dismiss(open: &Open, asker: &SpawnAsker, name: &str) -> 
     let agent = asker.agent()?;
     let record = open.mesh.driven_named(name).await?;
     if record.by.as_ref() == Some(&agent) { Ok(agent) } else { Err(DrivenError::Unknown(name.to_owned()).into()) }
-}
-
-/// The agents that live, and those that began within a day.
-async fn records(open: &Open) -> Result<Vec<DrivenRecord>, CommandError> {
-    // One that ends in between is in both, and not in neither.
-    let mut records = open.mesh.driven_agents().await?;
-    records.extend(open.mesh.ended_driven_agents().await?);
-    let mut known = BTreeSet::new();
-    records.retain(|record| known.insert(record.id));
-    Ok(records)
 }
 
 /// The exclusive right to count the agents and begin one, until it is dropped.

@@ -114,8 +114,9 @@ impl Work {
         command::clean_up(&self.context);
         let mut hooks = self.hooks();
         let mut log = mesh.watch_event_log().await?;
-        let mut reader = mesh.hook_reader(&hooks).await?;
-        let (mut queue, broken) = Queue::of(mesh.hook_invocations().await?);
+        let kept = mesh.hook_invocations().await?;
+        let mut reader = mesh.hook_reader(&hooks, &kept).await?;
+        let (mut queue, broken) = Queue::of(kept);
         for id in broken {
             let at = self.open.machine.now();
             mesh.note_invocation(&id, InvocationStage::Unfinished { at }, Durability::Process).await?;

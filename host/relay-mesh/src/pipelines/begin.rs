@@ -116,16 +116,26 @@ pub(crate) async fn resume(
     mut record: PipelineRecord,
 ) -> Result<Begun, CommandError> {
     let alone = folder.alone()?;
-    let mut notes = Vec::new();
-    if has_no_worktree(&record) {
-        let git = changes::git(context);
-        let planned = worktrees::planned(&git, &record.asked_folder, &folder.worktree(), record.id).await?;
-        (record.workplace, record.folder, notes) = planned;
-        if let Workplace::Worktree { commit, .. } = &record.workplace {
-            record.commit.clone_from(commit);
+    if !has_no_worktree(&record) {
+        // The process that made it may have been killed before it could say so.
+        worktrees::open_for_work(&record.workplace)?;
+        return Ok(Begun { folder, record, notes: Vec::new(), alone });
+    }
+    let git = changes::git(context);
+    let earlier = folder.record()?;
+    // A branch may be left, which begins at the commit of then.
+    changes::remove_if_clean(&git, &earlier.workplace).await;
+    let (workplace, cwd, notes) = worktrees::planned(&git, &record.asked_folder, &folder.worktree(), record.id).await?;
+    if let Workplace::Worktree { commit, .. } = &workplace {
+        record.commit.clone_from(commit);
+    }
+    (record.workplace, record.folder, record.supervisor) = (workplace, cwd, open.machine.this_process());
+    if let Err(error) = record_and_make(&git, &folder, &record).await {
+        // What had ended has ended still.
+        if !worktrees::is_unfinished(&folder.worktree()) {
+            folder.keep(&earlier)?;
         }
-        record.supervisor = open.machine.this_process();
-        record_and_make(&git, &folder, &record).await?;
+        return Err(error);
     }
     Ok(Begun { folder, record, notes, alone })
 }
@@ -150,7 +160,7 @@ pub(crate) async fn reviewers(
 /// Whether a pipeline lacks its worktree, and has done nothing that would be missing in another.
 fn has_no_worktree(record: &PipelineRecord) -> bool {
     let Workplace::Worktree { folder, .. } = &record.workplace else { return false };
-    let is_missing = !folder.is_dir() || worktrees::unused(folder).is_some();
+    let is_missing = !folder.is_dir() || worktrees::is_unfinished(folder);
     is_missing && record.steps.iter().all(|step| step.kind == StepKind::Implement)
 }
 

@@ -87,13 +87,10 @@ pub(crate) async fn clean_up(
     let longer = keep.max(Duration::from_millis(settings.expire_after.value));
     let adapters = open.adapters.clean_up(&folder.root, (longer, now), dry_run).await?;
     let runs = Runs::of(&folder.root);
-    // Looking makes no folder where nothing was ever run.
-    let alone = if runs.ids().is_empty() { None } else { Some(runs.alone().await) };
-    let mut runs = match alone {
-        Some(Ok(_alone)) => delete_old(&runs, &git, (before, at), dry_run).await,
-        // There is nothing, or it is a folder that cannot be used.
-        None | Some(Err(_)) => DeletedRuns::default(),
-    };
+    let mut runs = delete_old(&runs, &git, (before, at), dry_run).await.unwrap_or_else(|error| {
+        tracing::debug!(%error, "old runs stay until the next cleanup");
+        DeletedRuns::default()
+    });
     let (reviews, pipelines) = (Reviews::of(&folder.root), Pipelines::of(&folder.root));
     let reviews = reviews.delete_old(before, open.machine.as_ref(), dry_run);
     let pipelines = pipelines.delete_old(&git, before, open.machine.as_ref(), (dry_run, &mut kept)).await;

@@ -133,8 +133,10 @@ pub(crate) async fn begin_for(
             Ok(Begun { harness, folder, record, principal, notes })
         }
         Err(error) => {
-            changes::remove_if_clean(&changes::git(context), &record.workplace).await;
-            if let Err(error) = folder.delete() {
+            // By its record the cleanup finds a worktree that stays.
+            if changes::remove_if_clean(&changes::git(context), &record.workplace).await
+                && let Err(error) = folder.delete()
+            {
                 tracing::warn!(%error, "the folder of a run that was refused stays");
             }
             Err(error)

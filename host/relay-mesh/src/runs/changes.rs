@@ -189,7 +189,7 @@ async fn difference(git: &Git, top: &Path, own: &Path, before: &Tree) -> Result<
 /// contents. None if it has none.
 pub(crate) async fn nested_within(git: &Git, workplace: &Workplace) -> Option<String> {
     let Workplace::Worktree { folder, .. } = workplace else { return None };
-    if !folder.exists() || worktrees::unused(folder).is_some() {
+    if !folder.exists() || worktrees::is_unfinished(folder) {
         return None;
     }
     let of = match git.nested(folder).await {
@@ -222,8 +222,8 @@ pub(crate) async fn remove_if_clean(git: &Git, workplace: &Workplace) -> bool {
     if !folder.exists() && !top.exists() {
         return true;
     }
-    let outcome = match worktrees::unused(folder) {
-        Some(unused) => worktrees::discard(git, &unused).await.map(|()| true),
+    let outcome = match worktrees::noted(folder) {
+        Some(noted) => worktrees::discard(git, &noted).await,
         None => git.remove_worktree(top, folder, branch, commit).await,
     };
     match outcome {

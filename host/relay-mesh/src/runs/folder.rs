@@ -162,12 +162,6 @@ impl Runs {
         young.filter_map(|id| self.load(id).ok()).map(|(_, record)| record).collect()
     }
 
-    /// Folders of before a time without a record: of a process that was killed while it made or deleted one.
-    pub(crate) fn without_record(&self, before: Instant) -> Vec<RunFolder> {
-        let old = self.ids().into_iter().filter(|id| id.made() < before).map(|id| self.folder(id));
-        old.filter(|folder| matches!(folder.record(), Err(RunsError::Unknown(_)))).collect()
-    }
-
     /// Deletes the marks of before a time whose run is gone, and the names of the sessions of such runs.
     pub(crate) fn delete_marks_alone(&self, before: Instant) {
         let marks = newest_first(&self.root.join(LIVE)).into_iter().filter(|id| id.made() < before);

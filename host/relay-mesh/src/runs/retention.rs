@@ -9,7 +9,7 @@ use mesh::runs::Workplace;
 use processes::git::Git;
 
 use super::changes::remove_if_clean;
-use super::{Runs, worktrees};
+use super::{RunFolder, Runs, RunsError, worktrees};
 use crate::retention::folders;
 
 /// What was deleted, and what stays although it is old.
@@ -22,47 +22,79 @@ pub(crate) struct DeletedRuns {
 }
 
 /// Deletes the runs that ended before a time, or only counts them. What an agent may start within a day is counted by the
-/// runs of that day, so these stay.
+/// runs of that day, so these stay. What stays is found without the lock of all runs, because no run begins while that is
+/// held; each run that is to go is looked at once more with it.
 pub(crate) async fn delete_old(
     runs: &Runs,
     git: &Git,
     (before, now): (Instant, Instant),
     dry_run: DryRun,
-) -> DeletedRuns {
+) -> Result<DeletedRuns, RunsError> {
     let mut deleted = DeletedRuns::default();
-    let old = runs.ids().into_iter().filter(|id| id.made() < before);
-    for (folder, record) in old.filter_map(|id| runs.load(id).ok()) {
-        let is_young = record.ended.as_ref().is_none_or(|end| end.at >= before);
-        if is_young || still_counts(record.by.as_ref(), record.started, now) {
-            continue;
-        }
-        if let Some(kept) = holds_work(git, &record.workplace).await {
+    for id in runs.ids().into_iter().filter(|id| id.made() < before) {
+        let folder = runs.folder(id);
+        let Some(over) = Over::of(&folder, (before, now)) else { continue };
+        if let Some(kept) = over.holds_work(git, &folder).await {
             deleted.kept.push(kept);
             continue;
         }
-        if dry_run == DryRun::No && !remove_if_clean(git, &record.workplace).await {
-            continue;
+        let _alone = match dry_run {
+            DryRun::Yes => None,
+            DryRun::No => Some(runs.alone().await?),
+        };
+        if dry_run == DryRun::Yes || is_given_up(git, &folder, (before, now)).await {
+            folders::delete(&folder.root, dry_run, &mut deleted.runs);
         }
-        folders::delete(&folder.root, dry_run, &mut deleted.runs);
-    }
-    for folder in runs.without_record(before) {
-        if folder.worktree().exists() {
-            deleted.kept.push(folder.worktree().display().to_string());
-            continue;
-        }
-        folders::delete(&folder.root, dry_run, &mut deleted.runs);
     }
     if dry_run == DryRun::No {
         runs.delete_marks_alone(before);
     }
-    deleted
+    Ok(deleted)
+}
+
+/// A run that nobody needs any more, unless its worktree holds work.
+enum Over {
+    /// It ended long ago, and worked here.
+    Ended(Workplace),
+    /// A process was killed while it made or deleted it.
+    Unrecorded,
+}
+
+impl Over {
+    fn of(folder: &RunFolder, (before, now): (Instant, Instant)) -> Option<Over> {
+        let record = match folder.record() {
+            Ok(record) => record,
+            Err(RunsError::Unknown(_)) => return Some(Over::Unrecorded),
+            Err(_) => return None,
+        };
+        let is_old = record.ended.as_ref().is_some_and(|end| end.at < before);
+        let is_over = is_old && !still_counts(record.by.as_ref(), record.started, now);
+        is_over.then_some(Over::Ended(record.workplace))
+    }
+
+    async fn holds_work(&self, git: &Git, folder: &RunFolder) -> Option<String> {
+        match self {
+            Over::Ended(workplace) => holds_work(git, workplace).await,
+            Over::Unrecorded => folder.worktree().exists().then(|| folder.worktree().display().to_string()),
+        }
+    }
+}
+
+/// Whether a run is still over, and has no worktree any more: one that holds nothing is removed. The caller has the lock of
+/// all runs, without which somebody may be applying this one.
+async fn is_given_up(git: &Git, folder: &RunFolder, times: (Instant, Instant)) -> bool {
+    match Over::of(folder, times) {
+        Some(Over::Ended(workplace)) => remove_if_clean(git, &workplace).await,
+        Some(Over::Unrecorded) => !folder.worktree().exists(),
+        None => false,
+    }
 }
 
 /// A worktree, if something in it would be lost. What git cannot tell counts as work: its repository may be on a disk that
 /// is not there now, or outside of this container.
 pub(crate) async fn holds_work(git: &Git, workplace: &Workplace) -> Option<String> {
     let Workplace::Worktree { folder, .. } = workplace else { return None };
-    if !folder.exists() || worktrees::unused(folder).is_some() {
+    if !folder.exists() || worktrees::is_unfinished(folder) {
         return None;
     }
     match git.status(folder).await {

@@ -2,7 +2,8 @@
 //! only then made: whenever a process is killed, the next one finds by the record what there is to remove.
 //!
 //! While git makes a worktree, a file beside it holds where it is and says that nobody has worked in it. So one that git
-//! has not finished is told from one that holds work, although git finds changes in both.
+//! has not finished is told from one that holds work, although git finds changes in both. Of one that git has finished the
+//! file proves nothing, because an earlier version works in a worktree and does not know the file: git is asked.
 
 use std::fs::{self, File};
 use std::io;
@@ -59,15 +60,15 @@ pub(crate) async fn planned(
 /// workplace, and calls [`open_for_work`] before anybody works there.
 pub(crate) async fn make(git: &Git, workplace: &Workplace, (asked, cwd): (&Path, &Path)) -> Result<(), CommandError> {
     let Workplace::Worktree { folder, .. } = workplace else { return Ok(()) };
-    match unused(folder) {
+    let is_free = match noted(folder) {
         Some(earlier) => discard(git, &earlier).await?,
+        None => !folder.exists(),
+    };
+    if !is_free {
         // It may hold work: git refuses, and it stays.
-        None if folder.exists() => return add(git, workplace, (asked, cwd)).await,
-        None => {}
+        return add(git, workplace, (asked, cwd)).await;
     }
-    let noted = serde_json::to_vec(workplace).map_err(io::Error::from);
-    let noted = noted.and_then(|bytes| atomic_write::replace(&note_of(folder), &bytes, 0o600, Durability::Process));
-    noted.map_err(GitError::File)?;
+    note(workplace, folder).map_err(GitError::File)?;
     let made = add(git, workplace, (asked, cwd)).await;
     if made.is_err()
         && let Err(error) = discard(git, workplace).await
@@ -75,6 +76,13 @@ pub(crate) async fn make(git: &Git, workplace: &Workplace, (asked, cwd): (&Path,
         tracing::warn!(%error, folder = %folder.display(), "what was made of a worktree stays until the next cleanup");
     }
     made
+}
+
+/// On disk before anything of the worktree is, so that no loss of power leaves a part of one that seems to hold work.
+fn note(workplace: &Workplace, folder: &Path) -> io::Result<()> {
+    let noted = serde_json::to_vec(workplace)?;
+    atomic_write::replace(&note_of(folder), &noted, 0o600, Durability::Synced)?;
+    sync_folder_of(folder)
 }
 
 async fn add(git: &Git, workplace: &Workplace, (asked, cwd): (&Path, &Path)) -> Result<(), CommandError> {
@@ -92,12 +100,17 @@ async fn add(git: &Git, workplace: &Workplace, (asked, cwd): (&Path, &Path)) -> 
     .into())
 }
 
-/// The workplace of a worktree in which nobody has worked, as it was noted before git was called. None if somebody may
-/// have, or if there is none.
-pub(crate) fn unused(folder: &Path) -> Option<Workplace> {
+/// The workplace of a worktree as it was noted before git was called. None if it was opened for work since, or if there is
+/// none.
+pub(crate) fn noted(folder: &Path) -> Option<Workplace> {
     let noted = serde_json::from_slice::<Workplace>(&fs::read(note_of(folder)).ok()?).ok()?;
     // Whatever the file says, nothing else is removed by it.
     matches!(&noted, Workplace::Worktree { folder: of, .. } if of == folder).then_some(noted)
+}
+
+/// Whether git was stopped while it made a worktree, so that nobody can have worked there.
+pub(crate) fn is_unfinished(folder: &Path) -> bool {
+    noted(folder).is_some() && processes::git::is_unfinished(folder)
 }
 
 /// Says that somebody may work in a worktree from now on: it goes only if git finds nothing in it. Says nothing new of one
@@ -106,18 +119,27 @@ pub(crate) fn open_for_work(workplace: &Workplace) -> Result<(), GitError> {
     let Workplace::Worktree { folder, .. } = workplace else { return Ok(()) };
     match fs::remove_file(note_of(folder)) {
         // On disk before any work is, so that no loss of power brings the file back beside work.
-        Ok(()) => folder.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all()).map_err(GitError::File),
+        Ok(()) => sync_folder_of(folder).map_err(GitError::File),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(GitError::File(error)),
     }
 }
 
-/// Removes what there is of a worktree in which nobody has worked.
-pub(crate) async fn discard(git: &Git, unused: &Workplace) -> Result<(), GitError> {
-    let Workplace::Worktree { top, folder, branch, commit } = unused else { return Ok(()) };
-    git.discard_worktree(top, folder, branch, commit).await?;
+/// Removes what there is of a worktree that is noted. Returns false, and removes nothing, if it is whole and holds anything.
+pub(crate) async fn discard(git: &Git, noted: &Workplace) -> Result<bool, GitError> {
+    let Workplace::Worktree { top, folder, branch, commit } = noted else { return Ok(true) };
+    if is_unfinished(folder) {
+        git.discard_worktree(top, folder, branch, commit).await?;
+    } else if !git.remove_worktree(top, folder, branch, commit).await? {
+        return Ok(false);
+    }
     // The last thing to go: without it nobody would look for the rest.
-    open_for_work(unused)
+    open_for_work(noted)?;
+    Ok(true)
+}
+
+fn sync_folder_of(folder: &Path) -> io::Result<()> {
+    folder.parent().map_or(Ok(()), |parent| File::open(parent)?.sync_all())
 }
 
 fn note_of(folder: &Path) -> PathBuf {

@@ -217,12 +217,13 @@ impl Shared {
         harness: &str,
         resume: Resume,
     ) -> Result<Option<ThreadRow>, CommandError> {
-        let rows = self.open.mesh.threads().await?;
-        let mut own = rows.into_iter().filter(|row| row.by.as_ref() == Some(agent) && row.harness == harness);
-        let identity = self.identity(harness);
+        let (mesh, identity) = (&self.open.mesh, self.identity(harness));
+        let is_own = |row: &ThreadRow| row.by.as_ref() == Some(agent) && row.harness == harness;
+        let is_next = |row: &ThreadRow| is_own(row) && row.identity == identity && row.continued_by.is_none();
         let found = match &resume {
-            Resume::Latest => own.find(|row| row.identity == identity && row.continued_by.is_none()),
-            Resume::Thread(id) => own.find(|row| row.thread == *id || row.driven.to_string() == *id),
+            // One that began long ago may be the last that was active.
+            Resume::Latest => mesh.threads().await?.into_iter().find(is_next),
+            Resume::Thread(id) => mesh.thread(id).await?.filter(is_own),
         };
         match &found {
             None => tracing::warn!(%identity, "there is no thread to resume, so a new one begins"),

@@ -160,12 +160,11 @@ pub(super) async fn gc(dry_run: bool, context: &Context) -> Result<Exit, Command
     let open = context.open()?;
     let runs = Runs::of(&context.settings.dir.value);
     settle::settle(context, &open, &runs).await;
-    let _alone = runs.alone().await?;
     let now = open.machine.now();
     let before = Instant(now.0.saturating_sub(context.settings.keep.value));
     let dry_run = if dry_run { DryRun::Yes } else { DryRun::No };
     let git = changes::git(context);
-    let deleted = retention::delete_old(&runs, &git, (before, now), dry_run).await;
+    let deleted = retention::delete_old(&runs, &git, (before, now), dry_run).await?;
     context.printer.show(&DeletedRunsShape::of(&deleted, dry_run))?;
     if dry_run == DryRun::No {
         let removed = pipelines::Pipelines::of(&context.settings.dir.value).remove_empty_worktrees(&git).await;

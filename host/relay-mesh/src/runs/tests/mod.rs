@@ -1,5 +1,6 @@
 //! Runs of a scripted harness under the real guard, in real repositories.
 
+mod cleanup;
 mod losses;
 mod scripted;
 mod sessions;
@@ -271,7 +272,7 @@ async fn a_run_that_edits_works_in_a_worktree_and_is_applied_whole_once() {
     let runs = stage.runs();
     let git = changes::git(&stage.context);
     let later = mesh::ports::machine::Instant(u64::MAX);
-    let deleted = retention::delete_old(&runs, &git, (later, later), mesh::DryRun::No).await;
+    let deleted = retention::delete_old(&runs, &git, (later, later), mesh::DryRun::No).await.expect("locked");
     assert_eq!((deleted.runs.count, deleted.kept.len()), (0, 1), "work is never deleted");
     let (folder, record) = runs.load(report.record.id).expect("kept");
     let patch = folder.read(changes::PATCH).expect("a patch");
@@ -287,7 +288,7 @@ async fn a_worktree_that_holds_nothing_goes_with_its_run() {
     assert!(!report.record.task.folder.exists());
     let git = changes::git(&stage.context);
     let later = mesh::ports::machine::Instant(u64::MAX);
-    let deleted = retention::delete_old(&stage.runs(), &git, (later, later), mesh::DryRun::No).await;
+    let deleted = retention::delete_old(&stage.runs(), &git, (later, later), mesh::DryRun::No).await.expect("locked");
     assert_eq!((deleted.runs.count, deleted.kept.len(), stage.runs().ids().len()), (1, 0, 0));
 }
 
@@ -301,8 +302,8 @@ async fn what_an_agent_started_today_stays_and_counts() {
     let later = mesh::ports::machine::Instant(u64::MAX);
     let day = mesh::allowances::DAY;
     let deleted = |now| retention::delete_old(&runs, &git, (later, now), mesh::DryRun::No);
-    assert_eq!(deleted(record.started.plus(day - 1)).await.runs.count, 0);
-    assert_eq!(deleted(record.started.plus(day)).await.runs.count, 1);
+    assert_eq!(deleted(record.started.plus(day - 1)).await.expect("locked").runs.count, 0);
+    assert_eq!(deleted(record.started.plus(day)).await.expect("locked").runs.count, 1);
 }
 
 /// Its disk is not mounted, or the container that cleans up does not see it.
@@ -314,12 +315,12 @@ async fn work_stays_while_its_repository_is_out_of_sight() {
     let later = mesh::ports::machine::Instant(u64::MAX);
     let away = stage.project().with_extension("away");
     std::fs::rename(stage.project(), &away).expect("moved");
-    let deleted = retention::delete_old(&runs, &git, (later, later), mesh::DryRun::No).await;
+    let deleted = retention::delete_old(&runs, &git, (later, later), mesh::DryRun::No).await.expect("locked");
     assert_eq!((deleted.runs.count, deleted.kept.len()), (0, 1));
     assert!(report.record.task.folder.join("new").exists(), "the worktree holds it");
     // Neither the work nor its repository is there any more.
     std::fs::remove_dir_all(&report.record.task.folder).expect("deleted");
-    let deleted = retention::delete_old(&runs, &git, (later, later), mesh::DryRun::No).await;
+    let deleted = retention::delete_old(&runs, &git, (later, later), mesh::DryRun::No).await.expect("locked");
     assert_eq!((deleted.runs.count, deleted.kept.len(), runs.ids().len()), (1, 0, 0));
 }
 
@@ -335,9 +336,11 @@ async fn what_is_left_of_a_run_without_a_record_goes() {
     std::fs::write(marks.join(mark.id.to_string()), "").expect("written");
     let git = changes::git(&stage.context);
     let later = mesh::ports::machine::Instant(u64::MAX);
-    let young = retention::delete_old(&runs, &git, (mesh::ports::machine::Instant(0), later), mesh::DryRun::No).await;
+    let young = retention::delete_old(&runs, &git, (mesh::ports::machine::Instant(0), later), mesh::DryRun::No)
+        .await
+        .expect("locked");
     assert_eq!((young.runs.count, young.kept.len(), runs.ids().len()), (0, 0, 2), "one may be beginning now");
-    let deleted = retention::delete_old(&runs, &git, (later, later), mesh::DryRun::No).await;
+    let deleted = retention::delete_old(&runs, &git, (later, later), mesh::DryRun::No).await.expect("locked");
     assert_eq!((deleted.runs.count, deleted.kept), (1, vec![other.worktree().display().to_string()]));
     assert!(!folder.root.exists() && other.root.exists());
     let left: Vec<_> = std::fs::read_dir(marks).expect("there").flatten().map(|mark| mark.file_name()).collect();

@@ -55,6 +55,6 @@ async fn a_run_that_has_no_name_yet_is_found_by_its_record() {
     assert_eq!(named(), 3, "whoever looks makes what is missing");
     let later = mesh::ports::machine::Instant(u64::MAX);
     let git = changes::git(&stage.context);
-    let deleted = retention::delete_old(&stage.runs(), &git, (later, later), mesh::DryRun::No).await;
+    let deleted = retention::delete_old(&stage.runs(), &git, (later, later), mesh::DryRun::No).await.expect("locked");
     assert_eq!((deleted.runs.count, named()), (3, 0), "the names go with their runs");
 }

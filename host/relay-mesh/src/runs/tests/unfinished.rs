@@ -66,7 +66,7 @@ impl Stopped {
 
     /// Nothing of a worktree is left, beside it and in the repository.
     fn nothing_is_left(&self, id: RunId, worktree: &Path) {
-        assert!(!worktree.exists() && worktrees::unused(worktree).is_none());
+        assert!(!worktree.exists() && worktrees::noted(worktree).is_none());
         assert!(!self.branch(id).exists(), "its branch");
         let known = std::fs::read_dir(self.stage.project().join(".git/worktrees")).into_iter().flatten().count();
         assert_eq!(known, 0, "what git knows of it");
@@ -77,7 +77,7 @@ impl Stopped {
         let git = changes::git(&self.stage.context);
         assert!(worktree.join("old").exists());
         assert!(git.status(worktree).await.expect("a worktree").is_clean());
-        assert_eq!(worktrees::unused(worktree), None);
+        assert_eq!(worktrees::noted(worktree), None);
     }
 
     /// A pipeline that is killed while git makes its worktree.
@@ -199,4 +199,52 @@ async fn that_of_a_driven_agent_is_made_once_more_when_it_is_begun_again() {
         stopped.is_whole(&begun.record.agent.folder).await;
         assert!(open.mesh.driven(id).await.expect("asked").is_some());
     }
+}
+
+/// A note is no proof against what git finds: an earlier version works in a worktree and leaves the note.
+#[tokio::test]
+async fn what_was_worked_on_stays_although_it_is_noted() {
+    let stopped = Stopped::leaving(":");
+    let Stage { context, open, .. } = &stopped.stage;
+    let (id, _, folder) = stopped.killed_agent().await;
+    std::fs::write(folder.worktree().join("new"), "new\n").expect("written");
+    let (data, git) = (&context.settings.dir.value, changes::git(context));
+    for dry_run in [DryRun::Yes, DryRun::No] {
+        let mut kept = Vec::new();
+        let deleted = driven::folder::clean_up(data, open, &git, (dry_run, &mut kept)).await.expect("cleaned up");
+        assert_eq!((deleted.count, kept), (0, vec![folder.worktree().display().to_string()]), "{dry_run:?}");
+    }
+    assert!(folder.worktree().join("new").exists() && stopped.branch(RunId(id.0)).exists());
+}
+
+#[tokio::test]
+async fn that_of_a_driven_agent_goes_when_it_is_refused_the_next_time() {
+    for left in LEFT {
+        let stopped = Stopped::leaving(left);
+        let Stage { context, open, .. } = &stopped.stage;
+        let (id, wanted, folder) = stopped.killed_agent().await;
+        std::fs::write(stopped.stage.project().join("old"), "changed\n").expect("written");
+        let refused = driven::begin::begin(context, open, id, &wanted).await;
+        assert!(refused.is_err_and(|error| mesh::reasons(&error).contains("changed file")), "{left}");
+        assert!(!folder.root.exists());
+        stopped.nothing_is_left(RunId(id.0), &folder.worktree());
+    }
+}
+
+#[tokio::test]
+async fn a_pipeline_whose_worktree_cannot_be_made_again_keeps_its_record() {
+    let stopped = Stopped::leaving(LEFT[2]);
+    let Stage { context, open, .. } = &stopped.stage;
+    let (folder, record) = stopped.killed_pipeline().await;
+    // Its branch has a commit by now that no other has, and the folder of its repository another one.
+    let git = |words: &[&str]| stopped.stage.git(words);
+    git(&["commit", "--quiet", "--allow-empty", "-m", "second"]);
+    git(&["branch", "--force", &changes::branch(record.id), "HEAD"]);
+    git(&["commit", "--quiet", "--allow-empty", "-m", "third"]);
+    let before = folder.record().expect("a record");
+    let refused = pipelines::resume(context, open, folder.clone(), record).await;
+    assert!(refused.is_err_and(|error| mesh::reasons(&error).contains("already exists")));
+    assert_eq!(folder.record().expect("a record"), before);
+    assert!(!folder.worktree().exists() && worktrees::noted(&folder.worktree()).is_none());
+    assert!(stopped.branch(before.id).exists(), "it has a commit of its own");
 }
