@@ -6,6 +6,7 @@ use store::StoreError;
 use crate::Mesh;
 use crate::asks::ask::AskError;
 use crate::asks::record::{Ask, AskKind, AskedBy, ConsentFor, NewAsk};
+use crate::asks::retention::KEPT;
 use crate::asks::{answer, list};
 use crate::driven::WantedAgent;
 use crate::ports::driver::UserAnswer;
@@ -21,9 +22,11 @@ impl Mesh {
         self.ask(new).await
     }
 
-    /// The agents that the user has agreed to and that nobody has started yet, with their questions.
+    /// The agents that the user has agreed to within a day and that nobody has started yet, with their questions.
     pub async fn agreed_agents(&self) -> Result<Vec<(Ask, WantedAgent)>, StoreError> {
-        let asks = list::all(&self.core).await?.into_iter().filter(|ask| !ask.done);
+        let now = self.core.machine.now();
+        let is_open = |ask: &Ask| !ask.done && now.since(ask.over_since()) < KEPT;
+        let asks = list::all(&self.core).await?.into_iter().filter(is_open);
         Ok(asks.filter_map(|ask| wanted(&ask).map(|wanted| (ask, wanted))).collect())
     }
 

@@ -9,7 +9,7 @@ use crate::sessions::retention;
 use crate::storage::keys;
 
 /// How long a question that is over can still be read, in milliseconds: a day.
-const KEPT: u64 = 24 * 3_600_000;
+pub(super) const KEPT: u64 = 24 * 3_600_000;
 
 pub(crate) async fn clean_up_asks(core: &Core, dry_run: DryRun, tally: &mut Tally) -> Result<(), StoreError> {
     let now = core.machine.now();

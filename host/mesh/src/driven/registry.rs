@@ -10,6 +10,7 @@ use super::record::{DrivenEnd, DrivenId, DrivenRecord};
 use super::request::{LONGEST_REQUEST, MOST_OUTCOMES, MOST_REQUESTS, Request, RequestKind, RequestOutcome};
 use crate::Mesh;
 use crate::allowances::DAY;
+use crate::asks::LONGEST_PATIENCE;
 use crate::core::Core;
 use crate::names::AgentName;
 use crate::ports::machine::Instant;
@@ -129,8 +130,7 @@ impl Mesh {
         let mut records = self.driven_agents().await?;
         let roots: BTreeSet<DrivenId> = records.iter().chain(&asker.parent).map(|record| record.root).collect();
         // An agent that the user had to agree to has the id of the question. It begins within a day of their answer.
-        let ago = self.core.limits.ask_patience.saturating_add(2 * DAY);
-        let oldest = Instant(self.core.machine.now().0.saturating_sub(ago));
+        let oldest = Instant(self.core.machine.now().0.saturating_sub(LONGEST_PATIENCE + 2 * DAY));
         let counts = |id: DrivenId| id.made() >= oldest || roots.contains(&id);
         records.extend(of_kind(&self.core, &keys::ended_driven(), counts).await?);
         let mut known = BTreeSet::new();

@@ -3,6 +3,7 @@
 use super::{World, name};
 use crate::agents::Presence;
 use crate::asks::{AskKind, AskOutcome, AskStatus, AskedBy, ConsentFor, HeldLoop, LONGEST_QUESTION, NewAsk};
+use crate::driven::WantedAgent;
 use crate::names::MessageId;
 use crate::ports::driver::{Operation, UserAnswer};
 use crate::ports::machine::Machine as _;
@@ -266,6 +267,20 @@ async fn a_held_loop_is_asked_once_for_each_chain() {
     assert_ne!(second, first);
     world.answers(second, UserAnswer::Allow, "here").await;
     assert_ne!(world.asks(held(two)).await, second, "the chain has gone on since it was allowed");
+}
+
+/// Later it would count for no day of what its user allows.
+#[tokio::test]
+async fn an_agent_that_was_agreed_to_is_begun_within_a_day_or_never() {
+    let world = World::new();
+    let wanted = WantedAgent { harness: "codex".to_owned(), ..WantedAgent::default() };
+    let ask = world.mesh.ask_about_agent(AskedBy::default(), wanted, "it is not allowed yet".to_owned()).await;
+    world.answers(ask.expect("asked").id, UserAnswer::Allow, "").await;
+    let agreed = async || world.mesh.agreed_agents().await.expect("readable").len();
+    world.machine.pass(24 * 3_600_000 - 1);
+    assert_eq!(agreed().await, 1);
+    world.machine.pass(1);
+    assert_eq!(agreed().await, 0);
 }
 
 #[tokio::test]

@@ -123,6 +123,21 @@ async fn a_worktree_of_the_user_that_is_out_of_sight_is_not_forgotten() {
 }
 
 #[tokio::test]
+async fn a_removal_that_was_killed_leaves_no_work_and_the_next_one_finishes_it() {
+    let place = Place::new();
+    let (top, folder, git) = (place.path("project"), place.path("worktree"), place.asked());
+    let head = git.head(&top).await.expect("a commit");
+    git.add_worktree(&top, &folder, "relay/1", &head).await.expect("made");
+    // As far as a process gets that is killed while it deletes.
+    let gone = place.path("worktree.gone");
+    std::fs::rename(&folder, &gone).expect("moved");
+    std::fs::remove_file(gone.join("old")).expect("there");
+    assert!(git.remove_worktree(&top, &folder, "relay/1", &head).await.expect("removed"));
+    let known = [gone, top.join(".git/worktrees/worktree"), top.join(".git/refs/heads/relay/1")];
+    assert!(known.iter().all(|path| !path.exists()), "{known:?}");
+}
+
+#[tokio::test]
 async fn a_worktree_that_git_has_not_finished_is_discarded() {
     let place = Place::new();
     let (top, folder, git) = (place.path("project"), place.path("worktree"), place.asked());

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::ErrorKind;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -23,6 +23,17 @@ impl Status {
     /// Nothing differs.
     pub fn is_clean(self) -> bool {
         self == Status::default()
+    }
+}
+
+/// How the name of a worktree ends that is being removed.
+const GONE: &str = "gone";
+
+/// A file that is not there need not be removed.
+fn absent(removed: io::Result<()>) -> Result<(), GitError> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(GitError::File(error)),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -99,11 +110,16 @@ impl Git {
     /// Removes a worktree whatever it holds, and its branch if that has no commit beyond `commit`. The caller knows that
     /// nothing is lost.
     pub async fn drop_worktree(&self, top: &Path, folder: &Path, branch: &str, commit: &str) -> Result<(), GitError> {
-        // Never by `prune`, which forgets all that are out of sight now, also those of the repository's user.
-        let removed = self.bytes(top, &["worktree", "remove", "--force", &folder.to_string_lossy()], &[], &[]).await;
-        if folder.exists() {
-            removed?;
-        }
+        // Nothing is removed while its repository is out of sight.
+        self.top(top).await?;
+        // In one step, because git deletes file by file: what it leaves when it is killed would look like work.
+        let gone = folder.with_extension(GONE);
+        absent(fs::remove_dir_all(&gone))?;
+        absent(fs::rename(folder, &gone))?;
+        // Never by `prune`, which forgets all that are out of sight now, also those of the repository's user. One that git
+        // does not know is no trouble.
+        let _forgotten = self.bytes(top, &["worktree", "remove", "--force", &folder.to_string_lossy()], &[], &[]).await;
+        absent(fs::remove_dir_all(&gone))?;
         // A branch that was deleted by hand needs no deleting.
         if self.text(top, &["rev-parse", "--verify", "--quiet", branch]).await.is_ok_and(|tip| tip == commit) {
             self.bytes(top, &["branch", "--quiet", "-D", branch], &[], &[]).await?;
@@ -125,11 +141,7 @@ impl Git {
         // Git locks a worktree until it has made it. What it says of one that is not locked, or that it does not know, is
         // no trouble.
         let _unlocked = self.bytes(top, &["worktree", "unlock", &folder.to_string_lossy()], &[], &[]).await;
-        // By hand, because git refuses to remove what it has not finished.
-        match fs::remove_dir_all(folder) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(GitError::File(error)),
-            Ok(()) | Err(_) => self.drop_worktree(top, folder, branch, commit).await,
-        }
+        self.drop_worktree(top, folder, branch, commit).await
     }
 }
 

@@ -133,10 +133,11 @@ pub(crate) async fn begin_for(
             Ok(Begun { harness, folder, record, principal, notes })
         }
         Err(error) => {
-            // By its record the cleanup finds a worktree that stays.
-            if changes::remove_if_clean(&changes::git(context), &record.workplace).await
-                && let Err(error) = folder.delete()
-            {
+            let removed = changes::remove_if_clean(&changes::git(context), &record.workplace).await;
+            // By its record the next command concludes one whose worktree stays.
+            if !removed && folder.worktree().exists() {
+                folder.give_up();
+            } else if let Err(error) = folder.delete() {
                 tracing::warn!(%error, "the folder of a run that was refused stays");
             }
             Err(error)
