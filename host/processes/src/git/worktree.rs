@@ -136,8 +136,6 @@ impl Git {
         branch: &str,
         commit: &str,
     ) -> Result<(), GitError> {
-        // Nothing is removed while its repository is out of sight.
-        self.top(top).await?;
         // Git locks a worktree until it has made it. What it says of one that is not locked, or that it does not know, is
         // no trouble.
         let _unlocked = self.bytes(top, &["worktree", "unlock", &folder.to_string_lossy()], &[], &[]).await;

@@ -81,7 +81,7 @@ impl Over {
 }
 
 /// Whether a run is still over, and has no worktree any more: one that holds nothing is removed. The caller has the lock of
-/// all runs, without which somebody may be applying this one.
+/// all runs, without which another process may be applying this one.
 async fn is_given_up(git: &Git, folder: &RunFolder, times: (Instant, Instant)) -> bool {
     match Over::of(folder, times) {
         Some(Over::Ended(workplace)) => remove_if_clean(git, &workplace).await,

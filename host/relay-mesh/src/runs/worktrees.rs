@@ -1,4 +1,4 @@
-//! The worktree of a run, a pipeline or a driven agent, until somebody works in it. It is [`planned`], then recorded, and
+//! The worktree of a run, a pipeline or a driven agent, until it is worked in. It is [`planned`], then recorded, and
 //! only then made: whenever a process is killed, the next one finds by the record what there is to remove.
 //!
 //! While git makes a worktree, a file beside it holds where it is and says that nobody has worked in it. So one that git
@@ -113,7 +113,7 @@ pub(crate) fn is_unfinished(folder: &Path) -> bool {
     noted(folder).is_some() && processes::git::is_unfinished(folder)
 }
 
-/// Says that somebody may work in a worktree from now on: it goes only if git finds nothing in it. Says nothing new of one
+/// Says that a worktree is worked in from now on: it goes only if git finds nothing in it. Says nothing new of one
 /// that is used.
 pub(crate) fn open_for_work(workplace: &Workplace) -> Result<(), GitError> {
     let Workplace::Worktree { folder, .. } = workplace else { return Ok(()) };

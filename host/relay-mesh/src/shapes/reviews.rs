@@ -376,7 +376,7 @@ mod tests {
             assert_eq!(next_of(&record, Some(Path::new("/a b"))), there, "{record:?}");
             let told = PipelineLine::of(&record, false, None).text();
             assert_eq!(told.contains("pipeline resume"), there.is_some(), "{told}");
-            assert!(!PipelineLine::of(&record, true, None).text().contains("resume"), "somebody works on it");
+            assert!(!PipelineLine::of(&record, true, None).text().contains("resume"), "a process works on it");
         }
     }
 }

@@ -46,7 +46,7 @@ async fn what_goes_is_looked_at_again_with_the_lock() {
     let (folder, record) = old(&stage, Reach::Look).await;
     let held = runs.alone().await.expect("the lock");
     let mut deletes = Box::pin(retention::delete_old(&runs, &git, (LATER, record.started), DryRun::No));
-    assert!(timeout(A_WHILE, &mut deletes).await.is_err(), "somebody may be applying it");
+    assert!(timeout(A_WHILE, &mut deletes).await.is_err(), "another process may be applying it");
     // Meanwhile it has become one that counts.
     folder.keep(&RunRecord { by: "bob".parse().ok(), ..record }).expect("kept");
     drop(held);

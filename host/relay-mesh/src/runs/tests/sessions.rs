@@ -52,7 +52,7 @@ async fn a_run_that_has_no_name_yet_is_found_by_its_record() {
     std::fs::remove_dir_all(&names).expect("deleted");
     assert!(may_alice_go_on(&stage, "own") && may_alice_go_on(&stage, "a/b\n"));
     assert!(!may_alice_go_on(&stage, "nobody's"));
-    assert_eq!(named(), 3, "whoever looks makes what is missing");
+    assert_eq!(named(), 3, "a lookup makes what is missing");
     let later = mesh::ports::machine::Instant(u64::MAX);
     let git = changes::git(&stage.context);
     let deleted = retention::delete_old(&stage.runs(), &git, (later, later), mesh::DryRun::No).await.expect("locked");

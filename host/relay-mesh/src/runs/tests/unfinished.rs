@@ -160,7 +160,7 @@ async fn that_of_a_pipeline_is_made_once_more_when_it_goes_on() {
         let begun = begun.unwrap_or_else(|error| panic!("{left}: {}", mesh::reasons(&error)));
         stopped.is_whole(&begun.record.folder).await;
         assert_eq!(folder.record().expect("a record"), begun.record);
-        // What somebody has worked on stays, although nothing was noted of it.
+        // What was worked on stays, although nothing was noted of it.
         std::fs::write(folder.worktree().join("new"), "new\n").expect("written");
         drop(begun.alone);
         let again = pipelines::resume(context, open, folder.clone(), begun.record).await;
