@@ -77,6 +77,9 @@ impl Driving {
         changes::remove_if_clean(&git, &self.record.workplace).await;
         self.note(Happening::Ended { why: why.to_owned() });
         self.thread_ends(summary.as_deref()).await?;
+        // Before its record says that it has ended: who waits for that finds it offline.
+        self.host.open.mesh.run_leaves(&self.session).await?;
+        self.host.open.mesh.listens_no_more(&self.session).await?;
         let end = DrivenEnd { at: self.host.open.machine.now(), why: why.to_owned(), meant };
         let request = self.dismissing.take().map(|dismissal| dismissal.request);
         self.change(|record| {
@@ -91,8 +94,6 @@ impl Driving {
             record.environment.clear();
         })
         .await?;
-        self.host.open.mesh.run_leaves(&self.session).await?;
-        self.host.open.mesh.listens_no_more(&self.session).await?;
         Ok(Step::Over)
     }
 

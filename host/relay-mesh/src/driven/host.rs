@@ -121,10 +121,13 @@ async fn drive(
     changes: watch::Receiver<()>,
     stop: CancellationToken,
 ) -> DrivenId {
-    let id = record.id;
+    let (id, session) = (record.id, agent::session_of(&record));
     if let Err(error) = agent::drive(Arc::clone(&host), record, changes, stop).await {
         let why = store::reasons(&error);
         tracing::error!(%id, error = %why, "an agent cannot be driven");
+        if let Err(error) = host.open.mesh.run_leaves(&session).await {
+            tracing::warn!(%id, %error, "the end of an agent's session could not be noted");
+        }
         let end = DrivenEnd { at: host.open.machine.now(), why, meant: false };
         let ended = host.open.mesh.change_driven(id, |record| {
             record.ended.get_or_insert_with(|| end.clone());
