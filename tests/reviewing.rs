@@ -441,6 +441,30 @@ fn reviews_and_pipelines_are_listed_shown_followed_and_stopped_as_runs_are() {
 }
 
 #[test]
+fn a_review_that_was_killed_at_its_end_keeps_what_was_found_and_is_reported_once() {
+    let stage = stage();
+    let lines = plant(&stage);
+    stage.relay_ok(&["register", "alice"]);
+    step(&stage, None, &answers(&json!([finding("off-by-one", "high", "too far", "app.py", lines[0])])));
+    let review = json_of(&stage.run(&["review", "--by", "claude", "--json"]));
+    let id = review["review"].as_str().expect("an id");
+    let path = stage.data.join("reviews").join(id).join("record.json");
+    for _ in 0..2 {
+        // As it was before the last that its process does, which is to say that it has ended.
+        let mut record: Value = serde_json::from_slice(&std::fs::read(&path).expect("there")).expect("JSON");
+        record["ended"] = Value::Null;
+        record["report"] = json!(["alice"]);
+        std::fs::write(&path, record.to_string()).expect("written");
+        let shown = stage.relay_ok(&["runs", "show", id]);
+        assert!(shown.contains("1 finding stands") && !shown.contains("not whole"), "{shown}");
+        let listed: Value = serde_json::from_str(&stage.relay_ok(&["runs", "list", "--json"])).expect("JSON");
+        assert_eq!((&listed["reviews"][0]["state"], &listed["reviews"][0]["ok"]), (&json!("ended"), &json!(true)));
+        let mail = stage.relay_ok(&["read", "--list", "--agent", "alice", "--json"]);
+        assert_eq!(mail.matches(": 1 finding").count(), 1, "{mail}");
+    }
+}
+
+#[test]
 fn a_pipeline_and_a_review_whose_process_was_killed_are_listed_as_such() {
     let stage = stage();
     plant(&stage);

@@ -51,6 +51,11 @@ pub(crate) async fn settle(context: &Context, open: &Open, folder: &ReviewFolder
         return Ok(());
     }
     settle::settle(context, open, &Runs::of(&context.settings.dir.value)).await;
+    // Its process had come to the end, and was killed before it could say so.
+    if let (Ok(findings), Ok(result)) = (folder.findings(), folder.result()) {
+        let end = (open.machine.now(), result["ok"] == true);
+        return work::end_with(open, folder, record, end, &findings, "").await.map(drop);
+    }
     ended_by(open, folder, record, "the process that worked on the review was killed").await
 }
 

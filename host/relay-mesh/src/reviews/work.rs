@@ -2,15 +2,18 @@
 //! found. Whatever fails is told; what was found until then stays.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use mesh::messages::{Draft, Priority};
-use mesh::ports::machine::Machine as _;
+use mesh::names::MessageId;
+use mesh::ports::machine::{Instant, Machine as _};
 use mesh::ports::runner::{Extensions, Reach};
 use mesh::reviews::{
     Diff, Finding, Review, ReviewEnd, ReviewRecord, Reviewed, ReviewerOutcome, Severity, counts_against, findings_in,
     findings_schema, merge, review_task, verdicts_in, verdicts_schema, verify_task,
 };
 use mesh::runs::{RunId, RunLimits, RunReport};
+use mesh::sessions::Principal;
 use serde_json::Value;
 use view::ReviewView;
 
@@ -28,6 +31,8 @@ use crate::signals::Stop;
 const PORTION: usize = 256 * 1024;
 /// Findings that one run tries to refute.
 const AT_ONCE: usize = 40;
+/// How long to try to wake those who get the report.
+const WAKE: Duration = Duration::from_secs(5);
 
 /// Who hears how a review goes.
 pub(crate) trait ReviewAudience {
@@ -79,15 +84,38 @@ pub(crate) async fn work(
 
 /// Keeps what came of a review and tells those who were to hear of it. After this it has ended for everybody.
 pub(super) async fn conclude(open: &Open, folder: &ReviewFolder, mut review: Review) -> Result<Review, CommandError> {
-    let standing = counts_against(&review.findings, Severity::Low);
-    review.record.ended = Some(ReviewEnd { at: review.ended, ok: review.is_ok(), findings: standing });
     folder.keep_findings(&review.findings)?;
     folder.keep_result(&ReviewView::from(&review))?;
-    folder.keep(&review.record)?;
-    if let Err(error) = report(open, &review, standing).await {
-        tracing::warn!(%error, review = %review.record.id, "a review's findings could not be sent");
-    }
+    let failed = |one: &ReviewerOutcome| Some(format!("; {} failed: {}", one.harness, one.failed.as_ref()?));
+    let failures: String = review.reviewers.iter().chain(&review.verify).filter_map(failed).collect();
+    let end = (review.ended, review.is_ok());
+    review.record = end_with(open, folder, review.record, end, &review.findings, &failures).await?;
     Ok(review)
+}
+
+/// Ends a review whose result is kept. Those who were to hear of it hear of it before, and once: a process that is killed
+/// in between leaves a review that the next command ends.
+pub(super) async fn end_with(
+    open: &Open,
+    folder: &ReviewFolder,
+    mut record: ReviewRecord,
+    (at, ok): (Instant, bool),
+    findings: &[Finding],
+    failures: &str,
+) -> Result<ReviewRecord, CommandError> {
+    let standing = counts_against(findings, Severity::Low);
+    let reported = report(open, &record, findings, standing, failures).await.unwrap_or_else(|error| {
+        tracing::warn!(error = %store::reasons(&error), review = %record.id, "a review's findings could not be sent");
+        None
+    });
+    record.ended = Some(ReviewEnd { at, ok, findings: standing });
+    folder.keep(&record)?;
+    if let Some((sender, report)) = reported
+        && let Err(error) = crate::wake::bring(open, &sender, report, WAKE).await
+    {
+        tracing::warn!(error = %store::reasons(&error), %report, "those who have got a review's findings are not woken");
+    }
+    Ok(record)
 }
 
 impl Work<'_> {
@@ -252,23 +280,25 @@ fn said(outcome: &ReviewerOutcome, what: &str) -> String {
 }
 
 /// Sends what came of a review to those who were to have it, and wakes them.
-async fn report(open: &Open, review: &Review, standing: usize) -> Result<(), CommandError> {
-    let record = &review.record;
+async fn report(
+    open: &Open,
+    record: &ReviewRecord,
+    findings: &[Finding],
+    standing: usize,
+    failures: &str,
+) -> Result<Option<(Principal, MessageId)>, CommandError> {
     if record.report.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let mut body = format!(
-        "Review {} of {} has ended: {} {}",
+        "Review {} of {} has ended: {} {}{failures}.\n`relay-mesh runs show {}` or the tool run_result has all of it.\n",
         record.id,
         record.subject.words(),
         counted(standing, "finding"),
-        if standing == 1 { "stands" } else { "stand" }
+        if standing == 1 { "stands" } else { "stand" },
+        record.id
     );
-    for one in review.reviewers.iter().chain(&review.verify).filter_map(|one| Some((one, one.failed.as_ref()?))) {
-        body.push_str(&format!("; {} failed: {}", one.0.harness, one.1));
-    }
-    body.push_str(&format!(".\n`relay-mesh runs show {}` or the tool run_result has all of it.\n", record.id));
-    for (at, finding) in review.findings.iter().enumerate().filter(|(_, finding)| finding.stands()).take(20) {
+    for (at, finding) in findings.iter().enumerate().filter(|(_, finding)| finding.stands()).take(20) {
         let Finding { severity, file, start, title, .. } = finding;
         body.push_str(&format!("\n{}. {severity} {file}:{start} {title}", at + 1));
     }
@@ -289,6 +319,5 @@ async fn report(open: &Open, review: &Review, standing: usize) -> Result<(), Com
     let sender = open.mesh.identify(&call).await?;
     let id = record.id.to_string();
     let sent = open.mesh.send_for_review(&id, record.by.as_ref(), &record.report, draft).await?;
-    crate::wake::bring(open, &sender, sent.id, std::time::Duration::from_secs(5)).await?;
-    Ok(())
+    Ok(Some((sender, sent.id)))
 }

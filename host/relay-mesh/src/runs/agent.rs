@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mesh::agents::Profile;
 use mesh::messages::{Draft, LONGEST_BODY, Message, Priority, shortened};
+use mesh::names::MessageId;
 use mesh::ports::machine::{Machine as _, Process};
 use mesh::ports::runner::Start;
 use mesh::reservations::{LONGEST_TTL, Mode, Ttl};
@@ -124,11 +125,15 @@ pub(super) async fn unread(open: &Open, principal: &Principal) -> Vec<Message> {
     }
 }
 
-/// Sends a result to whoever was to have it, and wakes them.
-pub(super) async fn report(open: &Open, principal: &Principal, report: &RunReport) -> Result<(), CommandError> {
+/// Sends a result to those who were to have it. A run that two processes conclude is reported once.
+pub(super) async fn report(
+    open: &Open,
+    principal: &Principal,
+    report: &RunReport,
+) -> Result<Option<MessageId>, CommandError> {
     let RunReport { record, verdict, outcome, .. } = report;
     if record.report.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let mut body = format!("Run {} of {} ended: {}", record.id, record.harness, verdict.ending.as_str());
     if let Some(why) = &verdict.why {
@@ -149,13 +154,17 @@ pub(super) async fn report(open: &Open, principal: &Principal, report: &RunRepor
         body: shortened(body, &tail),
         subject: Some(format!("run {}: {}", record.id, verdict.ending.as_str())),
         priority: Priority::Normal,
-        // A run that two processes conclude is reported once.
         idempotency_key: Some(format!("run-{}", record.id)),
         ..Draft::default()
     };
-    let sent = open.mesh.send(principal, &record.report, draft).await?;
-    wake::bring(open, principal, sent.id, WAKE).await?;
-    Ok(())
+    Ok(Some(open.mesh.send(principal, &record.report, draft).await?.id))
+}
+
+/// Wakes those who have got a report.
+pub(super) async fn wake_reported(open: &Open, principal: &Principal, report: MessageId) {
+    if let Err(error) = wake::bring(open, principal, report, WAKE).await {
+        tracing::warn!(error = %store::reasons(&error), %report, "those who have got a run's result are not woken");
+    }
 }
 
 /// Notes that the run has ended.

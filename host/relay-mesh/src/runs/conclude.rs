@@ -62,14 +62,20 @@ pub(super) async fn conclude(
     });
     let report = RunReport { record, ended, outcome, exit, verdict, stdout, events, notes, changes, usage, mail };
     let bytes = serde_json::to_vec(&RunView::from(&report)).unwrap_or_default();
-    // The result first: a run that has ended has one.
+    // The result and the report first: a run that has ended has them, and one whose process is killed before it is told
+    // to have ended is concluded again.
     folder.write(RESULT, &bytes)?;
+    let reported = agent::report(open, principal, &report).await.unwrap_or_else(|error| {
+        let error = store::reasons(&error);
+        tracing::warn!(%error, run = %report.record.id, "a run's result could not be sent");
+        None
+    });
+    agent::leave(open, principal).await;
     folder.keep(&report.record)?;
     open.mesh.note_run_ended(&report.record).await;
-    if let Err(error) = agent::report(open, principal, &report).await {
-        tracing::warn!(%error, run = %report.record.id, "a run's result could not be sent");
+    if let Some(reported) = reported {
+        agent::wake_reported(open, principal, reported).await;
     }
-    agent::leave(open, principal).await;
     if changed == 0 {
         changes::remove_if_clean(&git, &report.record.workplace).await;
     }

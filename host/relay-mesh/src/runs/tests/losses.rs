@@ -82,6 +82,35 @@ async fn a_run_that_could_not_be_brought_to_its_end_is_concluded_by_the_next_com
 }
 
 #[tokio::test]
+async fn a_run_is_reported_before_it_has_ended_and_once() {
+    let taken = "for record in ../data/runs/*/record.json; do until grep -q s-1 $record; do sleep 0.02; done; \
+        mv $record $record.old; mkdir $record; done";
+    let stage = Stage::new(&format!("cat >/dev/null; echo session s-1; {taken}; echo answer done"));
+    let nobody = stage.open.mesh.identify(&stage.context.call(None)).await.expect("identified");
+    let alice: mesh::names::AgentName = "alice".parse().expect("a name");
+    let wanted = Registration { name: Some(alice.clone()), ..Registration::default() };
+    stage.open.mesh.register(&nobody, wanted).await.expect("registered");
+    let request = RunRequest { report: vec!["alice".to_owned()], ..stage.request() };
+    let begun = begin::begin(&stage.context, &stage.open, request).await.expect("begun");
+    let (folder, mut stop) = (stage.runs().folder(begun.record.id), Stop::listen().expect("signals"));
+    let ended = supervise(&stage.context, &stage.open, begun, &mut stop, &mut Heard(Vec::new())).await;
+    assert_eq!(ended.expect_err("no place for its record").exit(), Exit::Store);
+    let reports = async || {
+        let ask = Fetch { peek: true, ..Fetch::default() };
+        let fetched = stage.open.mesh.fetch(&alice, &ask).await.expect("read");
+        fetched.messages.into_iter().map(|fetched| fetched.message.subject).collect::<Vec<_>>()
+    };
+    let one = [format!("run {}: answered", folder.id)];
+    assert_eq!(reports().await, one);
+    let record = folder.root.join("record.json");
+    std::fs::remove_dir(&record).expect("removed");
+    std::fs::rename(folder.root.join("record.json.old"), &record).expect("put back");
+    settle::settle(&stage.context, &stage.open, &stage.runs()).await;
+    assert!(folder.record().expect("a record").ended.is_some());
+    assert_eq!(reports().await, one);
+}
+
+#[tokio::test]
 async fn the_second_turn_for_the_shape_of_an_answer_has_what_the_first_left() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     for (fresh, ending, attempts, output) in [
