@@ -433,6 +433,17 @@ fn a_hook_that_is_given_up_leaves_its_adapter_to_be_compiled() {
 }
 
 #[test]
+fn each_command_that_is_told_is_for_the_folder_that_was_named() {
+    let stage = stage();
+    let data = stage.folder.join("of two words").display().to_string();
+    let told = stage.run(&["--dir", &data, "runs", "list"]).stderr;
+    assert!(told.contains(&format!("`relay-mesh --dir '{data}' run HARNESS TASK`")), "a note: {told}");
+    let told = stage.run(&["--dir", &data, "runs", "show", "last"]).stderr;
+    assert!(told.contains(&format!("`relay-mesh --dir '{data}' ")), "a hint: {told}");
+    assert!(!stage.run(&["runs", "list"]).stderr.contains("--dir"));
+}
+
+#[test]
 fn a_hook_that_alone_can_say_something_waits_until_its_adapter_is_compiled() {
     let stage = stage();
     let locks = to_be_compiled_again(&stage);

@@ -135,7 +135,7 @@ fn prebuilt(folder: &Path) -> Result<Vec<Embedded>, String> {
         let (digest, file) = line.split_once("  ").ok_or_else(|| format!("SHA256SUMS: {line:?} names no file"))?;
         let path = folder.join(file);
         let bytes = read(&path)?;
-        if Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>() != digest {
+        if hex::encode(Sha256::digest(&bytes)) != digest {
             return Err(format!(
                 "{} is not the file that was packed: its digest differs from SHA256SUMS",
                 path.display()

@@ -112,5 +112,5 @@ pub(crate) fn fresh_connection(mesh: &Mesh) -> ConnectionId {
 
 /// A name that nobody can guess.
 pub(crate) fn fresh_name(mesh: &Mesh) -> String {
-    mesh.machine().random().iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(mesh.machine().random())
 }

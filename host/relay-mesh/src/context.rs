@@ -50,7 +50,7 @@ impl Context {
         Context {
             settings: settings.clone(),
             environment: environment.clone(),
-            printer: *printer,
+            printer: printer.clone(),
             workdir,
             speaks_of_store: *speaks_of_store,
             seat: *seat,

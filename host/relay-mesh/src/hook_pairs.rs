@@ -142,7 +142,7 @@ fn digest(words: &[&str]) -> PathBuf {
         hash.update(word.as_bytes());
         hash.update([0]);
     }
-    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    hex::encode(&hash.finalize()[..16]).into()
 }
 
 #[cfg(test)]

@@ -206,7 +206,7 @@ fn read_machine_name(path: &Path) -> io::Result<String> {
 fn make_machine_name(path: &Path) -> io::Result<String> {
     let mut bytes = [0; 8];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = hex::encode(bytes);
     let system = unix::node_name();
     let first_label = system.split('.').next().unwrap_or_default();
     let own = path.with_extension(&digits);

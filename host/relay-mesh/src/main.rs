@@ -92,13 +92,13 @@ fn main() -> ExitCode {
     };
     let is_hook = matches!(cli.command, Command::Hook(_));
     let tells_starter = matches!(&cli.command, Command::Serve(args) if args.background);
-    let named_folder = cli.common.dir.clone();
     if let Command::Hook(args) = &cli.command {
         hook::never_break_the_harness(args);
     }
     logging::start(&environment, cli.common.talk());
     let printer = Printer::new(cli.common.format(), cli.common.talk(), cli.common.color, &environment);
-    let exit = match perform(cli, environment, printer) {
+    let printer = printer.in_folder(cli.common.dir.as_deref());
+    let exit = match perform(cli, environment, printer.clone()) {
         Ok(exit) => exit,
         Err(error) if error.is_reader_gone() => Exit::Success,
         Err(error) if is_hook => {
@@ -109,7 +109,6 @@ fn main() -> ExitCode {
             if tells_starter {
                 background::tell_starter(&error);
             }
-            let error = error.in_folder(named_folder.as_deref());
             printer.error(&error);
             error.exit()
         }

@@ -4,12 +4,14 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 use store::{causes, reasons};
 
 use crate::environment::Environment;
-use crate::errors::{CommandError, StreamError};
+use crate::errors::{CommandError, StreamError, in_folder};
 use crate::exit::Exit;
 use crate::screen::{self, ColourWhen, Screen};
 
@@ -24,7 +26,7 @@ pub(crate) trait Show: Serialize {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Printer {
     format: Format,
     talk: Talk,
@@ -34,6 +36,8 @@ pub(crate) struct Printer {
     screen: Option<Screen>,
     /// How wide the terminal of standard error is; none in a pipe.
     columns_of_errors: Option<usize>,
+    /// The data folder that the user named by `--dir`: commands that are told are for that one.
+    folder: Option<Arc<Path>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +70,20 @@ impl Printer {
         };
         let colour = if ansi { Colour::Ansi } else { Colour::Plain };
         let columns_of_errors = screen::columns_of_errors(environment);
-        Printer { format, talk, colour, screen: Screen::of(environment, when), columns_of_errors }
+        Printer { format, talk, colour, screen: Screen::of(environment, when), columns_of_errors, folder: None }
+    }
+
+    /// The same, for a user who has named the data folder by `--dir`.
+    pub(crate) fn in_folder(self, named: Option<&Path>) -> Printer {
+        Printer { folder: named.map(Arc::from), ..self }
+    }
+
+    /// A text of ours, whose commands are for the user's data folder.
+    fn for_user<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match &self.folder {
+            None => Cow::Borrowed(text),
+            Some(folder) => Cow::Owned(in_folder(text, folder)),
+        }
     }
 
     /// The terminal of standard output; none in a pipe.
@@ -122,10 +139,11 @@ impl Printer {
 
     /// Prints a note to standard error, on a terminal broken between words, unless quiet.
     pub(crate) fn say(&self, text: &str) {
+        let text = self.for_user(text);
         match (self.talk, self.columns_of_errors) {
             (Talk::Quiet, _) => {}
-            (Talk::Normal, None) => last_words(text),
-            (Talk::Normal, Some(columns)) => last_words(&screen::sentences(text, columns)),
+            (Talk::Normal, None) => last_words(&text),
+            (Talk::Normal, Some(columns)) => last_words(&screen::sentences(&text, columns)),
         }
     }
 
@@ -139,8 +157,8 @@ impl Printer {
 
     /// Prints a warning to standard error, even if quiet: it says why the command does not end with success.
     pub(crate) fn warn_of_failure(&self, text: &str) {
-        let (label, columns) = ("warning", self.columns_of_errors.unwrap_or(usize::MAX));
-        last_words(&screen::labelled(&format!("{}: ", self.paint(label, "33")), label.len() + 2, text, columns));
+        let (label, columns, text) = ("warning", self.columns_of_errors.unwrap_or(usize::MAX), self.for_user(text));
+        last_words(&screen::labelled(&format!("{}: ", self.paint(label, "33")), label.len() + 2, &text, columns));
     }
 
     /// Writes to standard error unchanged, for a harness that reads it.
@@ -152,7 +170,7 @@ impl Printer {
     /// Prints an error, its causes and its hint, each once and on its own line.
     pub(crate) fn error(&self, error: &CommandError) {
         let causes = causes(error);
-        let hint = error.hint();
+        let hint = error.hint().map(|hint| self.for_user(&hint).into_owned());
         match self.format {
             Format::Text => {
                 let columns = self.columns_of_errors.unwrap_or(usize::MAX);

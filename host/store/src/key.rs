@@ -92,9 +92,7 @@ impl Key {
             // not the hasher of this build's standard library.
             key.truncate(begin + LONGEST - 1 - 2 * DIGEST_BYTES);
             key.push('_');
-            for byte in &Sha256::digest(text.as_bytes())[..DIGEST_BYTES] {
-                key.push_str(&format!("{byte:02x}"));
-            }
+            key.push_str(&hex::encode(&Sha256::digest(text.as_bytes())[..DIGEST_BYTES]));
         }
     }
 

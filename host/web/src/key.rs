@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 
 /// 256 bits in hexadecimal.
 pub(crate) fn secret(machine: &dyn Machine) -> String {
-    hex(&[machine.random(), machine.random()].concat())
+    hex::encode([machine.random(), machine.random()].concat())
 }
 
 /// The digest of a secret, as files are named.
@@ -15,9 +15,5 @@ pub(crate) fn digest(secret: &str) -> String {
 
 /// The digest of bytes, in hexadecimal.
 pub(crate) fn digest_of(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(Sha256::digest(bytes))
 }

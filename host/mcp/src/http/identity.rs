@@ -18,8 +18,7 @@ const LONGEST: usize = 128;
 
 /// The proof of the server that listens at an address, in hexadecimal; none if the nonce is none.
 pub fn proof(token: &str, at: SocketAddr, nonce: &str) -> Option<String> {
-    let bytes = mac(token, at, nonce)?.finalize().into_bytes();
-    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Some(hex::encode(mac(token, at, nonce)?.finalize().into_bytes()))
 }
 
 /// Whether a proof was made by a server that knows the token, for whoever connected to this address.

@@ -19,7 +19,7 @@ use crate::names::{AgentName, InvalidName};
 use crate::sessions::identify;
 use crate::sessions::identify::{CONNECTION, bare, key_digest};
 use crate::sessions::record;
-use crate::sessions::{Principal, SessionRecord, SessionRef, Transport, ticket};
+use crate::sessions::{Principal, SessionRecord, SessionRef, Transport};
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
 
@@ -301,7 +301,7 @@ async fn take_name(
         // Only a caller without a session and without a connection needs a key.
         let key =
             (caller.session.is_none() && caller.connection.is_none() && caller.transport != Transport::CommandLine)
-                .then(|| format!("{name}.{}", ticket::hex(&core.machine.random())));
+                .then(|| format!("{name}.{}", hex::encode(core.machine.random())));
         let agent = Agent {
             name: name.clone(),
             profile: profile.clone(),

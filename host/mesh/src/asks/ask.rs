@@ -128,7 +128,7 @@ fn is_same(old: &Ask, new: &Ask, now: Instant) -> bool {
 pub(crate) fn slot_of(same_as: &str) -> String {
     use sha2::{Digest as _, Sha256};
     let digest = Sha256::digest(same_as.as_bytes());
-    digest.iter().take(16).fold("same-".to_owned(), |text, byte| format!("{text}{byte:02x}"))
+    format!("same-{}", hex::encode(&digest[..16]))
 }
 
 fn check(new: &NewAsk) -> Result<(), AskError> {

@@ -380,7 +380,7 @@ pub(crate) async fn lease(
         if slots.is_empty() {
             return Ok((slots, None, waiting));
         }
-        let id = format!("{holder}{}", crate::sessions::ticket::hex(&core.machine.random()));
+        let id = format!("{holder}{}", hex::encode(core.machine.random()));
         let event = Event::Leased { lease: id.clone(), until: now.plus(core.limits.lease) };
         let receipts: Vec<Receipt> =
             slots.iter().map(|slot| Receipt { message: slot.header.id, at: now, event: event.clone() }).collect();

@@ -58,7 +58,7 @@ pub fn verdicts_schema() -> Value {
 /// Wraps text of strangers. The mark is made from the text, so the text cannot hold it.
 pub(super) fn enclosed(name: &str, text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    let mark: String = digest.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let mark = hex::encode(&digest[..6]);
     format!("<{name} mark=\"{mark}\">\n{text}\n</{name} mark=\"{mark}\">\n")
 }
 

@@ -282,7 +282,7 @@ async fn agent_with_key(core: &Core, key: &str) -> Result<AgentName, IdentifyErr
 
 /// The digest of an agent's key, as stored in its record.
 pub(crate) fn key_digest(key: &str) -> String {
-    ticket::hex(&Sha256::digest(key.as_bytes()))
+    hex::encode(Sha256::digest(key.as_bytes()))
 }
 
 fn named(harness: &dyn Harness, session: Session) -> (SessionRef, Session) {

@@ -30,18 +30,18 @@ struct Secret {
 
 pub(crate) async fn ticket(core: &Core, session: &SessionRef) -> Result<Ticket, TicketError> {
     let key = ticket_key(core).await?;
-    Ok(Ticket { session: session.clone(), proof: hex(&mac(&key, session).finalize().into_bytes()) })
+    Ok(Ticket { session: session.clone(), proof: hex::encode(mac(&key, session).finalize().into_bytes()) })
 }
 
 pub(crate) async fn check_ticket(core: &Core, ticket: &Ticket) -> Result<(), TicketError> {
     let key = ticket_key(core).await?;
-    let proof = unhex(&ticket.proof).ok_or(TicketError::Forged)?;
+    let proof = hex::decode(&ticket.proof).map_err(|_| TicketError::Forged)?;
     // `verify_slice` compares in constant time.
     mac(&key, &ticket.session).verify_slice(&proof).map_err(|_| TicketError::Forged)
 }
 
 async fn ticket_key(core: &Core) -> Result<String, store::StoreError> {
-    let fresh = Secret { key: format!("{}{}", hex(&core.machine.random()), hex(&core.machine.random())) };
+    let fresh = Secret { key: hex::encode([core.machine.random(), core.machine.random()].concat()) };
     // Synced: losing the key would invalidate every issued ticket.
     records::update(core.local.as_ref(), &keys::ticket_key(), Durability::Synced, |kept: Option<Secret>| match kept {
         Some(secret) => (Next::Keep, secret.key),
@@ -58,15 +58,4 @@ fn mac(key: &str, session: &SessionRef) -> Hmac<Sha256> {
     mac.update(&[0]);
     mac.update(session.id.as_bytes());
     mac
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || !text.len().is_multiple_of(2) {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
 }

@@ -210,7 +210,7 @@ async fn wake(context: &Context, open: &Open, session: &str, timeout: Duration) 
 
 /// Random text, so that a check mistakes no other data for its own.
 fn nonce(open: &Open) -> String {
-    open.mesh.machine().random().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&open.mesh.machine().random()[..6])
 }
 
 fn outcome(worst: Severity) -> Exit {

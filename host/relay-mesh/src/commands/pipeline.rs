@@ -179,7 +179,7 @@ async fn go_on(
     mut stop: Stop,
 ) -> Result<Exit, CommandError> {
     let Begun { folder, record, alone: _alone, .. } = begun;
-    let mut audience = Talk(context.printer);
+    let mut audience = Talk(context.printer.clone());
     let mut work = Work { context, open, evidence, folder: &folder, stop: &mut stop, audience: &mut audience };
     let result = work.go_on(record).await?;
     told(context, &folder, result)
@@ -187,7 +187,7 @@ async fn go_on(
 
 fn told(context: &Context, folder: &PipelineFolder, result: Value) -> Result<Exit, CommandError> {
     let exit = if result["ok"] == true { Exit::Success } else { Exit::Failure };
-    context.printer.show(&PipelineShape(result))?;
+    context.printer.show(&PipelineShape::of(result, context.named_folder()))?;
     if let Some(next) = next_of(&folder.record()?, context.named_folder()) {
         context.printer.say(&next);
     }
@@ -210,7 +210,7 @@ fn show(id: &str, context: &Context) -> Result<Exit, CommandError> {
         }
         .into());
     }
-    context.printer.show(&PipelineShape(folder.result()?))?;
+    context.printer.show(&PipelineShape::of(folder.result()?, context.named_folder()))?;
     Ok(Exit::Success)
 }
 

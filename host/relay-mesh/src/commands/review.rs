@@ -87,7 +87,7 @@ impl CommandSpec for Args {
         let request = self.request(context, &runs)?;
         let (folder, record) = reviews::begin(context, &open, &evidence, request).await?;
         context.printer.say(&format!("review {} by {}", record.id, record.reviewers.join(", ")));
-        let mut audience = Talk(context.printer);
+        let mut audience = Talk(context.printer.clone());
         let review = work(context, &open, &folder, &mut stop, &mut audience).await?;
         print(context, &review, format)?;
         Ok(exit_of(&review, fail_on))

@@ -316,7 +316,7 @@ impl Watcher {
             (false, Format::Text) if std::io::stderr().is_terminal() => Mode::Lines,
             (false, Format::Text | Format::Json) => Mode::Silent,
         };
-        Watcher { printer: context.printer, mode, last_words: None }
+        Watcher { printer: context.printer.clone(), mode, last_words: None }
     }
 
     /// Whether the user has just read the answer as what was said last: on the terminal where it would be printed.

@@ -160,7 +160,7 @@ fn order(
     for what in ["output", "errors", "running", "ended"] {
         let _missing = std::fs::remove_file(file(what));
     }
-    let secret: String = [open.machine.random(), open.machine.random()].concat().iter().map(hex).collect();
+    let secret = hex::encode([open.machine.random(), open.machine.random()].concat());
     let mut environment = server.environment(&secret);
     environment.retain(|(name, _)| name != MARK && name != "RELAY_DIR");
     environment.push((MARK.to_owned(), mark.to_owned()));
@@ -178,10 +178,6 @@ fn order(
         running: file("running"),
         ended: file("ended"),
     })
-}
-
-fn hex(byte: &u8) -> String {
-    format!("{byte:02x}")
 }
 
 fn failed(what: &str, source: Option<std::io::Error>) -> CommandError {

@@ -133,7 +133,7 @@ impl ProjectFolder {
         let unwritable = |source| ConfigError::Unwritable { path: self.dir.join(MARK), source };
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).map_err(|error| unwritable(io::Error::other(error.to_string())))?;
-        let mark: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mark = hex::encode(bytes);
         let text = self.file.text()?;
         self.file.parse::<File>(&text)?;
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();

@@ -1,12 +1,10 @@
-//! An error as one process of relay-mesh tells it to another, and hints that name the data folder.
+//! An error as one process of relay-mesh tells it to another, and command lines that name the data folder.
 
-use std::error::Error;
-use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CommandError, Explain};
+use super::CommandError;
 use crate::exit::Exit;
 
 /// The error of another process: what is wrong with its causes, its hint and its exit code.
@@ -25,46 +23,6 @@ impl ToldError {
     pub(crate) fn exit(&self) -> Exit {
         let documented = Exit::DOCUMENTED.into_iter().filter(|exit| *exit != Exit::Success);
         documented.into_iter().find(|exit| exit.code() == self.exit).unwrap_or(Exit::Failure)
-    }
-}
-
-/// An error whose hint names the data folder that the user named by `--dir`.
-#[derive(Debug)]
-struct InFolder {
-    error: CommandError,
-    hint: Option<String>,
-}
-
-impl fmt::Display for InFolder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl Error for InFolder {
-    /// The causes of the error itself: it is told once.
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.error.source()
-    }
-}
-
-impl Explain for InFolder {
-    fn exit(&self) -> Exit {
-        self.error.exit()
-    }
-
-    fn hint(&self) -> Option<String> {
-        self.hint.clone()
-    }
-}
-
-impl CommandError {
-    /// The same error. Commands in its hint are for the data folder that the user named by `--dir`, if they did.
-    pub(crate) fn in_folder(self, named: Option<&Path>) -> CommandError {
-        match (self.hint(), named) {
-            (Some(hint), Some(dir)) => InFolder { hint: Some(in_folder(&hint, dir)), error: self }.into(),
-            (None, _) | (_, None) => self,
-        }
     }
 }
 
@@ -101,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hints_name_the_folder_that_the_user_named() {
+    fn command_lines_name_the_folder_that_the_user_named() {
         for (dir, hint, expected) in [
             (
                 "/d",
@@ -118,12 +76,9 @@ mod tests {
             ("/d", "see `relay-mesh help config`", "see `relay-mesh help config`"),
             ("/d", "free some space", "free some space"),
         ] {
-            let error = || CommandError::usage("it runs", hint);
-            assert_eq!(error().in_folder(Some(Path::new(dir))).hint().as_deref(), Some(expected));
-            assert_eq!(error().in_folder(None).hint().as_deref(), Some(hint));
+            assert_eq!(in_folder(hint, Path::new(dir)), expected);
+            assert_eq!(in_folder(expected, Path::new(dir)), expected, "it names it already");
         }
-        let wrapped = CommandError::usage("it runs", "`relay-mesh up`").in_folder(Some(Path::new("/d")));
-        assert_eq!((wrapped.to_string().as_str(), wrapped.exit()), ("it runs", Exit::Usage));
     }
 
     #[test]

@@ -90,5 +90,5 @@ fn session_of(record: &RunRecord) -> Option<&str> {
 
 /// A session may be any text, and a name of a file may not.
 fn digest(session: &str) -> String {
-    Sha256::digest(session.as_bytes()).iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
+    hex::encode(&Sha256::digest(session.as_bytes())[..BYTES])
 }

@@ -170,8 +170,7 @@ fn kept_token(path: &Path, machine: &dyn Machine) -> io::Result<String> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(_) | Err(_) => {
             // Starts with letters, because the server parses a word of digits as a number.
-            let token: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
-            let token = format!("relay-{token}");
+            let token = format!("relay-{}", hex::encode(machine.random()));
             write_private(path, &format!("{token}\n"))?;
             Ok(token)
         }

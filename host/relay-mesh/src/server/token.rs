@@ -53,9 +53,8 @@ fn read(path: &Path) -> io::Result<String> {
 /// Two processes may do this at once, also in two PID namespaces where both have the same id: each writes its own file
 /// with a token in full, and the first to link it wins.
 fn make(path: &Path, machine: &dyn Machine) -> io::Result<String> {
-    let token: String =
-        [machine.random(), machine.random()].concat().iter().map(|byte| format!("{byte:02x}")).collect();
-    let draft: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = hex::encode([machine.random(), machine.random()].concat());
+    let draft = hex::encode(machine.random());
     let own = path.with_extension(format!("token.{draft}"));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&own)?;
     let written = writeln!(file, "{token}").and_then(|()| file.sync_all());

@@ -1,6 +1,6 @@
 //! What is printed of reviews and pipelines.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mesh::reviews::{PipelineRecord, ReviewRecord, StepKind};
 use mesh::runs::Workplace;
@@ -276,14 +276,24 @@ impl Show for AppliedSuggestion {
     }
 }
 
-/// The result of a pipeline.
+/// The result of a pipeline, and its data folder, if a flag named it.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
-pub(crate) struct PipelineShape(pub(crate) Value);
+pub(crate) struct PipelineShape {
+    result: Value,
+    #[serde(skip)]
+    named: Option<PathBuf>,
+}
+
+impl PipelineShape {
+    pub(crate) fn of(result: Value, named: Option<&Path>) -> PipelineShape {
+        PipelineShape { result, named: named.map(Path::to_owned) }
+    }
+}
 
 impl Show for PipelineShape {
     fn text(&self) -> String {
-        let result = &self.0;
+        let result = &self.result;
         let step = |step: &Value| {
             let how = if step["ok"] == true { "done".to_owned() } else { format!("failed: {}", word(step, "why")) };
             let agents: Vec<&str> = list(step, "agents").filter_map(Value::as_str).collect();
@@ -302,7 +312,8 @@ impl Show for PipelineShape {
         if result["branch"].is_string()
             && list(result, "files_written").chain(list(result, "files_deleted")).count() > 0
         {
-            lines.push(format!("`relay-mesh pipeline apply {id}` brings it here"));
+            let apply = format!("`relay-mesh pipeline apply {id}` brings it here");
+            lines.push(self.named.as_deref().map_or(apply.clone(), |dir| in_folder(&apply, dir)));
         }
         lines.join("\n")
     }
@@ -377,6 +388,16 @@ mod tests {
             let told = PipelineLine::of(&record, false, None).text();
             assert_eq!(told.contains("pipeline resume"), there.is_some(), "{told}");
             assert!(!PipelineLine::of(&record, true, None).text().contains("resume"), "a process works on it");
+        }
+    }
+
+    #[test]
+    fn a_result_says_how_it_is_applied_in_the_folder_that_was_named() {
+        let result =
+            serde_json::json!({"pipeline": "ID", "reviewed": true, "branch": "relay/ID", "files_written": ["f"]});
+        for (named, expected) in [(None, ""), (Some(Path::new("/a b")), "--dir '/a b' ")] {
+            let told = PipelineShape::of(result.clone(), named).text();
+            assert!(told.contains(&format!("`relay-mesh {expected}pipeline apply ID`")), "{told}");
         }
     }
 }

@@ -132,7 +132,7 @@ impl CommandSpec for Args {
         let (arrivals, mut arrived) = mpsc::channel(1);
         let environment = context.environment.pairs();
         let mut listener =
-            Listener::new(open.mesh.clone(), context.printer, receipts, harness.clone(), environment, arrivals);
+            Listener::new(open.mesh.clone(), context.printer.clone(), receipts, harness.clone(), environment, arrivals);
         let mut orders: Option<Orders> = None;
         let mut runs = Runs::of(open.mesh.clone(), harness.clone());
         match (harness, self.session) {

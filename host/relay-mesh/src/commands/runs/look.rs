@@ -80,7 +80,7 @@ pub(super) async fn show(id: &str, context: &Context) -> Result<Exit, CommandErr
             }
         }
         Kept::Pipeline(folder, record) => match record.ended {
-            Some(_) => context.printer.show(&PipelineShape(folder.result()?))?,
+            Some(_) => context.printer.show(&PipelineShape::of(folder.result()?, context.named_folder()))?,
             None => {
                 let is_worked_on = folder.is_worked_on(&record, open.machine.as_ref());
                 context.printer.show(&PipelineLine::of(&record, is_worked_on, context.named_folder()))?;
@@ -156,10 +156,10 @@ fn tell_end(context: &Context, kept: &Kept) -> Result<(), CommandError> {
         (Kept::Review(folder, _), Format::Json) => context.printer.line(&ReviewShape(folder.result()?))?,
         (Kept::Review(folder, _), Format::Text) => context.printer.data(&ReviewShape(folder.result()?).text())?,
         (Kept::Pipeline(folder, _), Format::Json) if folder.record()?.ended.is_some() => {
-            context.printer.line(&PipelineShape(folder.result()?))?;
+            context.printer.line(&PipelineShape::of(folder.result()?, context.named_folder()))?;
         }
         (Kept::Pipeline(folder, _), Format::Text) if folder.record()?.ended.is_some() => {
-            context.printer.data(&PipelineShape(folder.result()?).text())?;
+            context.printer.data(&PipelineShape::of(folder.result()?, context.named_folder()).text())?;
         }
         (Kept::Pipeline(folder, _), Format::Json) => {
             context.printer.line(&PipelineLine::of(&folder.record()?, false, context.named_folder()))?;

@@ -35,7 +35,7 @@ pub(crate) enum Heard {
 
 /// Asks what listens at an address for its proof that it is this data folder's server.
 pub(crate) async fn ask_for_proof(address: &str, dir: &Path, machine: &dyn Machine) -> Result<Heard, ServerError> {
-    let nonce: String = machine.random().iter().map(|byte| format!("{byte:02x}")).collect();
+    let nonce = hex::encode(machine.random());
     let token = token::existing(dir)?;
     Ok(ask(address, token.as_deref(), &nonce).await)
 }
