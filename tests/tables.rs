@@ -30,6 +30,18 @@ fn on_terminal(stage: &Stage, columns: usize, arguments: &[&str], environment: &
     script.envs(environment.iter().copied()).within(&stage.project).succeed().replace("\r\n", "\n")
 }
 
+#[test]
+fn what_was_agreed_to_before_is_listed_on_a_terminal_and_shown_whole_in_a_pipe() {
+    let stage = Stage::new(env!("CARGO_BIN_EXE_relay-mesh"));
+    for command in ["install", "uninstall"] {
+        let dry = on(&stage, 80, &[command, "claude-code", "--dry-run"]);
+        assert!(dry.contains("FILE") && dry.contains("+++ "), "{dry}");
+        let agreed = on(&stage, 80, &[command, "claude-code", "--yes"]);
+        assert!(agreed.contains("FILE") && !agreed.contains("+++ "), "{agreed}");
+    }
+    assert!(stage.relay_ok(&["install", "claude-code", "--yes"]).contains("+++ "));
+}
+
 /// The same without colour.
 fn on(stage: &Stage, columns: usize, arguments: &[&str]) -> String {
     on_terminal(stage, columns, arguments, &[("NO_COLOR", "1")])

@@ -26,7 +26,7 @@ use crate::setup::shapes::{PlanOutcome, PlanShape};
     relay-mesh install codex --tools core,reservations,commands\n  \
     relay-mesh install claude-code --transport http --http-url http://127.0.0.1:7423/mcp\n  \
     relay-mesh install generic\n\n\
-    Every change is listed first, and shown as a diff; at the question, `d` shows the diff. Without a terminal and without `--yes` nothing changes, and the command \
+    Every change is listed first; at the question, `d` shows the diff, and `--dry-run` prints it. Without a terminal and without `--yes` nothing changes, and the command \
     exits with 4. A second run changes nothing.")]
 pub(crate) struct Args {
     /// Which harness, as `relay-mesh harnesses` lists them

@@ -77,8 +77,13 @@ fn carry_out_once(
     let decision = decision(&plan, about.confirmation, audience(context.printer.format()));
     if context.printer.format() == Format::Text && !files.is_empty() {
         context.printer.data(&listed(&files, context.printer.screen()))?;
-        // A terminal would scroll the list and the question away.
-        if decision != Decision::Ask {
+        // A terminal would scroll the list and the question away; what was agreed to before is not read there either.
+        let is_read = match decision {
+            Decision::Ask => false,
+            Decision::Apply => context.printer.screen().is_none(),
+            Decision::ShowOnly | Decision::Unasked | Decision::NothingToDo => true,
+        };
+        if is_read {
             context.printer.data(&diffs(&files))?;
         }
     }
