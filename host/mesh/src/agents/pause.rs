@@ -3,6 +3,8 @@
 //! No route carries mail to a paused agent, so that no turn begins; it waits and comes in order afterwards. Hooks that
 //! can refuse a tool refuse it. Nothing is typed, and no process is stopped.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use store::{Durability, StoreError};
 
@@ -61,7 +63,9 @@ pub(crate) async fn pause(mesh: &Mesh, names: Option<&[AgentName]>) -> Result<Ve
             None => (Next::Put(Pause { at }), true),
         };
         let is_new = records::update(core.local.as_ref(), &keys::pause(&name), Durability::Synced, put).await?;
-        note_on_sessions(core, &name, Some(at)).await?;
+        for session in sessions_to_note(core, &name, true).await? {
+            record::change_session(core, &session.session, |record| record.paused = Some(at)).await?;
+        }
         if is_new {
             core.event_log.note("paused", serde_json::json!({ "agent": name })).await;
             paused.push(name);
@@ -75,7 +79,13 @@ pub(crate) async fn resume(mesh: &Mesh, names: Option<&[AgentName]>) -> Result<V
     let core = &mesh.core;
     let names = match names {
         Some(names) => names.to_vec(),
-        None => paused(core).await?.into_iter().map(|(name, _)| name).collect(),
+        None => {
+            // A call that was cut off has removed the pauses of some, and woken no session of theirs.
+            let noted = record::sessions(core).await?.into_iter().filter(|view| view.record.paused.is_some());
+            let mut names: BTreeSet<AgentName> = noted.filter_map(|view| view.record.agent).collect();
+            names.extend(paused(core).await?.into_iter().map(|(name, _)| name));
+            names.into_iter().collect()
+        }
     };
     let mut resumed = Vec::new();
     for name in names {
@@ -84,12 +94,17 @@ pub(crate) async fn resume(mesh: &Mesh, names: Option<&[AgentName]>) -> Result<V
             None => (Next::Keep, false),
         };
         let was_paused = records::update(core.local.as_ref(), &keys::pause(&name), Durability::Synced, gone).await?;
-        for session in note_on_sessions(core, &name, None).await? {
-            // Where no process of ours delivers, the harness's own watch of the wake file brings what has waited.
-            wake_file::ring_for_the_rest(core, &mesh.inboxes, &session).await?;
-        }
         if was_paused {
             core.event_log.note("resumed", serde_json::json!({ "agent": name })).await;
+        }
+        for session in sessions_to_note(core, &name, false).await? {
+            // Where no process of ours delivers, the harness's own watch of the wake file brings what has waited. Until
+            // that is written, the session is noted as paused, so that another call would write it.
+            let resumed = SessionRecord { paused: None, ..session };
+            wake_file::ring_if_mail_waits(core, &mesh.inboxes, &resumed).await?;
+            record::change_session(core, &resumed.session, |record| record.paused = None).await?;
+        }
+        if was_paused {
             resumed.push(name);
         }
     }
@@ -123,18 +138,8 @@ pub(crate) async fn note_on(core: &Core, session: &SessionRef, is_paused: bool) 
     record::change_session(core, &record.session, |record| record.paused = paused).await
 }
 
-/// Notes on the sessions of an agent whether it is paused. Returns those that changed.
-async fn note_on_sessions(
-    core: &Core,
-    name: &AgentName,
-    paused: Option<Instant>,
-) -> Result<Vec<SessionRef>, StoreError> {
-    let mut changed = Vec::new();
-    let is_one =
-        |record: &SessionRecord| record.agent.as_ref() == Some(name) && record.paused.is_some() != paused.is_some();
-    for view in record::sessions(core).await?.into_iter().filter(|view| is_one(&view.record)) {
-        record::change_session(core, &view.record.session, |record| record.paused = paused).await?;
-        changed.push(view.record.session);
-    }
-    Ok(changed)
+/// The sessions of an agent whose records do not say yet whether it is paused.
+async fn sessions_to_note(core: &Core, name: &AgentName, is_paused: bool) -> Result<Vec<SessionRecord>, StoreError> {
+    let is_one = |record: &SessionRecord| record.agent.as_ref() == Some(name) && record.paused.is_some() != is_paused;
+    Ok(record::sessions(core).await?.into_iter().map(|view| view.record).filter(is_one).collect())
 }

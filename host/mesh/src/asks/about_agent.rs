@@ -22,11 +22,12 @@ impl Mesh {
         self.ask(new).await
     }
 
-    /// The agents that the user has agreed to within a day and that nobody has started yet, with their questions.
+    /// The agents that the user has agreed to within a day and that nobody has started yet, with their questions. Does
+    /// what the ends of other questions still set off, so that the server's round reads the questions only once.
     pub async fn agreed_agents(&self) -> Result<Vec<(Ask, WantedAgent)>, StoreError> {
         let now = self.core.machine.now();
         let is_open = |ask: &Ask| !ask.done && now.since(ask.over_since()) < KEPT;
-        let asks = list::all(&self.core).await?.into_iter().filter(is_open);
+        let asks = list::carried_out(self).await?.into_iter().filter(is_open);
         Ok(asks.filter_map(|ask| wanted(&ask).map(|wanted| (ask, wanted))).collect())
     }
 

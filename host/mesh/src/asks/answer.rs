@@ -77,19 +77,25 @@ pub(crate) async fn answer_ask(mesh: &Mesh, id: MessageId, answer: UserAnswer, v
     if let Some(why) = list::why_nobody_waits(core, &found).await? {
         list::settle(core, id, why).await?;
     }
-    let answered =
+    let (answered, is_first) =
         records::update(core.local.as_ref(), &keys::ask(&found.slot), Durability::Synced, |old: Option<Ask>| {
             let Some(old) = old.filter(|old| old.id == id) else {
                 return (Next::Keep, Err(AnswerError::Unknown(id)));
             };
+            // The same again, after a try that broke off, perhaps before it was synced: it is carried out now.
+            if old.answer() == Some(&answer) && sets_off(&old, now) {
+                return (Next::Put(old.clone()), Ok((old, false)));
+            }
             if let Err(error) = may_answer(&old, &answer, now) {
                 return (Next::Keep, Err(error));
             }
             let ask = Ask { stage: AskStage::Answered { at: now, answer: answer.clone(), via: via.clone() }, ..old };
-            (Next::Put(ask.clone()), Ok(ask))
+            (Next::Put(ask.clone()), Ok((ask, true)))
         })
         .await??;
-    core.event_log.note("ask-answered", serde_json::json!({ "id": id, "agent": answered.by.agent })).await;
+    if is_first {
+        core.event_log.note("ask-answered", serde_json::json!({ "id": id, "agent": answered.by.agent })).await;
+    }
     carry_out(mesh, &answered).await?;
     Ok(answered)
 }
@@ -110,26 +116,42 @@ fn may_answer(ask: &Ask, answer: &UserAnswer, now: Instant) -> Result<(), Answer
     }
 }
 
+/// Whether the end of a question still sets something off in the mesh, because that has not been done yet. What was
+/// settled sets nothing off.
+pub(super) fn sets_off(ask: &Ask, now: Instant) -> bool {
+    let is_over = match ask.status(now) {
+        AskStatus::Answered | AskStatus::Expired => true,
+        AskStatus::Open | AskStatus::Settled => false,
+    };
+    let frees = match &ask.what {
+        AskKind::HeldLoop(_) | AskKind::Consent(ConsentFor::Command { .. }) => is_allowed(ask),
+        AskKind::Approval(_) | AskKind::Question(_) | AskKind::Consent(_) => false,
+    };
+    is_over && !ask.done && (frees || to_mail(ask).is_some())
+}
+
+fn is_allowed(ask: &Ask) -> bool {
+    ask.answer() == Some(&UserAnswer::Allow)
+}
+
+/// The agent that is mailed what became of its question. One that wanted another started is told once that is there.
+fn to_mail(ask: &Ask) -> Option<&AgentName> {
+    let is_told_later = is_allowed(ask) && matches!(ask.what, AskKind::Consent(ConsentFor::Spawn(_)));
+    ask.by.agent.as_ref().filter(|_| ask.by_mail && !is_told_later)
+}
+
 /// Does what the end of a question sets off, unless that was done. Doing it twice is the same as doing it once.
 pub(crate) async fn carry_out(mesh: &Mesh, ask: &Ask) -> Result<(), StoreError> {
     let core = &mesh.core;
-    let is_allowed = ask.answer() == Some(&UserAnswer::Allow);
-    // An agent that is to be started is told of when it is there.
-    let is_told_later = is_allowed && matches!(ask.what, AskKind::Consent(ConsentFor::Spawn(_)));
-    let agent = ask.by.agent.as_ref().filter(|_| ask.by_mail && !is_told_later);
-    let sets_off = match &ask.what {
-        AskKind::HeldLoop(_) | AskKind::Consent(ConsentFor::Command { .. }) => is_allowed,
-        AskKind::Approval(_) | AskKind::Question(_) | AskKind::Consent(_) => false,
-    };
-    if ask.done || (!sets_off && agent.is_none()) {
+    if !sets_off(ask, core.machine.now()) {
         return Ok(());
     }
     match &ask.what {
-        AskKind::HeldLoop(held) if is_allowed => chain::person_spoke(core, &mesh.inboxes, &held.to).await?,
-        AskKind::Consent(ConsentFor::Command { id, .. }) if is_allowed => run::free(core, *id).await?,
+        AskKind::HeldLoop(held) if is_allowed(ask) => chain::person_spoke(core, &mesh.inboxes, &held.to).await?,
+        AskKind::Consent(ConsentFor::Command { id, .. }) if is_allowed(ask) => run::free(core, *id).await?,
         AskKind::HeldLoop(_) | AskKind::Approval(_) | AskKind::Question(_) | AskKind::Consent(_) => {}
     }
-    if let Some(agent) = agent {
+    if let Some(agent) = to_mail(ask) {
         mail(mesh, ask, agent, &told(ask)).await?;
     }
     is_done(core, ask).await

@@ -73,6 +73,26 @@ pub(crate) async fn looked_after(mesh: &Mesh) -> Result<Vec<Ask>, StoreError> {
     Ok(asks)
 }
 
+/// Every question that is kept, after doing what the ends of those that are over still set off: the process that took
+/// the answer may have been killed, and nobody takes what expires. Unlike [`looked_after`] it looks at no open one.
+pub(super) async fn carried_out(mesh: &Mesh) -> Result<Vec<Ask>, StoreError> {
+    let asks = all(&mesh.core).await?;
+    for ask in &asks {
+        match answer::carry_out(mesh, ask).await {
+            Ok(()) => {}
+            // The server looks every few seconds, and its servers may be out of reach for long.
+            Err(error) if error.is_out_of_reach() => {
+                tracing::debug!(id = %ask.id, %error, "what a question sets off waits");
+            }
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(id = %ask.id, error, "what a question sets off is not done now");
+            }
+        }
+    }
+    Ok(asks)
+}
+
 /// A question that cannot be looked after now, as while the servers of its mesh are out of reach, hides no other one.
 fn unseen(ask: Ask, error: &StoreError) -> Ask {
     let error: &dyn std::error::Error = error;

@@ -2,6 +2,7 @@
 
 use store::StoreError;
 
+use crate::asks::answer;
 use crate::asks::record::Ask;
 use crate::cleanup::{DryRun, RecordKind, Tally};
 use crate::core::Core;
@@ -15,7 +16,10 @@ pub(crate) async fn clean_up_asks(core: &Core, dry_run: DryRun, tally: &mut Tall
     let now = core.machine.now();
     for key in core.local.list(&keys::asks()).await? {
         let Some((revision, ask)) = retention::sound::<Ask>(core, &key).await? else { continue };
-        if now.since(ask.over_since()) >= KEPT {
+        // What it still sets off must not be lost with it: a server's next round, or the next look, does that. If
+        // nothing can, it is kept as long as settled mail.
+        let kept = if answer::sets_off(&ask, now) { KEPT.max(core.limits.keep) } else { KEPT };
+        if now.since(ask.over_since()) >= kept {
             retention::remove_one(core, RecordKind::Asks, (&key, revision), dry_run, tally).await?;
         }
     }

@@ -239,10 +239,10 @@ async fn carry_out(
     core.event_log
         .note("command-run", serde_json::json!({ "id": id, "agent": to, "from": from, "by": means.name }))
         .await;
-    // The wake file is the record of all wakes, and a command wakes as a message does.
-    wake_file::append_to_wake_file(core, &record.session, from, *id, Counts::Alone).await?;
-    if let Some(trace) = command.trace {
-        chain::works_on(core, to, trace).await?;
+    if let Err(error) = note_wake(core, &command, record).await {
+        // Nothing has begun: it may be taken again.
+        give_back(core, *id).await?;
+        return Err(error);
     }
     let session = of_record(core, record);
     let running = runner.run(&session, &command);
@@ -270,6 +270,16 @@ async fn carry_out(
             let ran = Ran { ended: Some(Ended::Failed), said, evidence: None };
             store_result(core, &command, &ran).await.map(|()| 0)
         }
+    }
+}
+
+/// Notes what a command does before it begins: it wakes the session as a message does, and the wake file is the record
+/// of all wakes. From then on the agent works on the command's chain.
+async fn note_wake(core: &Core, command: &Command, record: &SessionRecord) -> Result<(), StoreError> {
+    wake_file::append_to_wake_file(core, &record.session, &command.from, command.id, Counts::Alone).await?;
+    match command.trace {
+        Some(trace) => chain::works_on(core, &command.to, trace).await,
+        None => Ok(()),
     }
 }
 
@@ -317,7 +327,7 @@ async fn ran(core: &Core, command: &Command, ran: Ran) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Makes a command pending again that a busy harness did not begin.
+/// Makes a command pending again that did not begin: its harness is busy, or a write before it failed.
 async fn give_back(core: &Core, id: MessageId) -> Result<(), StoreError> {
     records::update(core.shared.as_ref(), &keys::command(id), Durability::Synced, |old: Option<Command>| match old {
         Some(Command { stage: CommandStage::Running { run: Some(_), .. }, .. }) => (

@@ -162,12 +162,21 @@ pub(crate) async fn append_to_wake_file(
 /// Writes to the wake file at the end of a turn if mail still waits: more than a turn takes has come, and nothing else
 /// may ever wake the session for it.
 pub(crate) async fn ring_for_the_rest(core: &Core, inboxes: &Inboxes, session: &SessionRef) -> Result<(), StoreError> {
-    let Some(record) = record::current_record(core, session).await?.filter(|record| record.watches_wake_file) else {
-        return Ok(());
-    };
-    let waits = match record::own_agent(core, &record).await? {
-        Some(agent) => serve::has_deliverable(core, inboxes, &agent).await?,
-        None => false,
+    match record::current_record(core, session).await? {
+        Some(record) => ring_if_mail_waits(core, inboxes, &record).await,
+        None => Ok(()),
+    }
+}
+
+/// Rings a session for mail that waits for its agent, unless what its record says keeps it from being woken.
+pub(crate) async fn ring_if_mail_waits(
+    core: &Core,
+    inboxes: &Inboxes,
+    record: &SessionRecord,
+) -> Result<(), StoreError> {
+    let waits = match record::own_agent(core, record).await? {
+        Some(agent) if record.watches_wake_file => serve::has_deliverable(core, inboxes, &agent).await?,
+        Some(_) | None => false,
     };
     if !waits || record.stopped_until(core.machine.now(), core.limits.after_stop).is_some() {
         return Ok(());

@@ -7,12 +7,17 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::Deserialize;
 use store::{AppendError, Durability, Expect, Position, StoreError};
 
+use crate::asks::held_loop;
 use crate::core::Core;
+use crate::delivery::wake_file::{self, Ring};
 use crate::messages::Message;
 use crate::messages::inbox::{TRIES, contains, contended};
 use crate::messages::inboxes::Inboxes;
+use crate::messages::kept::{self, KeptMessage};
 use crate::names::{AgentName, MessageId};
 use crate::ports::machine::Instant;
+use crate::sessions::SessionRecord;
+use crate::sessions::identify::CONNECTION;
 use crate::storage::{index_rule, keys, records};
 
 /// The result of storing a message that may be in the inbox already.
@@ -207,6 +212,31 @@ pub(crate) async fn store_once(
         }
     }
     Err(contended(&log))
+}
+
+/// Does for a message that is sent again what the try that stored it may not have come to: wakes its recipient, or asks
+/// the user about what holds it. If its history says that anything has happened to it since, nothing is left to do: it
+/// wakes once, however often it is sent. Returns whether a hook of the harness was told.
+pub(crate) async fn ring_for_earlier(
+    core: &Core,
+    record: Option<&SessionRecord>,
+    to: &AgentName,
+    id: MessageId,
+) -> Result<bool, StoreError> {
+    let Some(record) = record.filter(|record| record.session.harness != CONNECTION) else { return Ok(false) };
+    let kept = kept::one_of(core, to, id).await?.filter(|kept| kept.history.is_untouched());
+    let Some(KeptMessage { message, history, .. }) = kept else { return Ok(false) };
+    let (ring, now) = (Ring::of(&message), core.machine.now());
+    if let Some(hold) = history.hold.filter(|hold| hold.until.is_none_or(|until| now < until)) {
+        // Once for its chain. The event log may have it already, and is not told again.
+        held_loop::ask(core, &ring, to, &hold).await;
+        return Ok(false);
+    }
+    // Where nothing watches the file, no receipt would say at the next try that this one has rung.
+    if !record.watches_wake_file || wake_file::why_hold(core, Some(record), &ring).await?.is_some() {
+        return Ok(false);
+    }
+    wake_file::ring(core, to, Some(record), &ring).await
 }
 
 /// The first message with the sender and the key of this one, and the position after it; and where the inbox ended at

@@ -323,6 +323,11 @@ impl DeliveryHistory {
         (self.status().settles() && !is_open) || self.expired
     }
 
+    /// Whether nothing has happened to it since it was stored, held or not.
+    pub(crate) fn is_untouched(&self) -> bool {
+        *self == DeliveryHistory::of_stored(self.hold.as_ref())
+    }
+
     /// Whether a presenter holds a lease on it now.
     pub fn is_leased(&self, now: Instant) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.lasts(now))

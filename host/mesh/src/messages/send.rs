@@ -383,9 +383,13 @@ impl Mesh {
         if let (None, Some(hold)) = (first, &held) {
             wake_file::note_held(&self.core, &ring, &message.to, hold).await;
             outcome.held = Some(hold.reason.clone());
-        } else if first.is_none() {
+        } else {
+            let notified = match first {
+                None => wake_file::ring(&self.core, &message.to, record.as_ref(), &ring).await,
+                Some(id) => idempotency::ring_for_earlier(&self.core, record.as_ref(), &message.to, id).await,
+            };
             // The message is stored: failing to write the wake file is not an error of sending.
-            match wake_file::ring(&self.core, &message.to, record.as_ref(), &ring).await {
+            match notified {
                 Ok(true) => outcome.status = DeliveryStatus::Notified,
                 Ok(false) => {}
                 Err(error) => tracing::warn!(to = %message.to, %error, "the wake file could not be written"),

@@ -7,7 +7,7 @@ use crate::driven::WantedAgent;
 use crate::names::MessageId;
 use crate::ports::driver::{Operation, UserAnswer};
 use crate::ports::machine::Machine as _;
-use crate::{AnswerError, Cleanup, DryRun, RecordKind, Scope};
+use crate::{AnswerError, Cleanup, DryRun, Limits, RecordKind, Scope};
 
 fn question(text: &str) -> NewAsk {
     let by = AskedBy { agent: Some(name("alice")), ..AskedBy::default() };
@@ -316,4 +316,25 @@ async fn an_agent_that_does_not_wait_gets_the_answer_as_mail_once() {
     }
     let told = world.fetch("alice").await;
     assert!(told.starts_with("No answer came in time") && told.matches("Which host?").count() == 1, "{told}");
+}
+
+#[tokio::test]
+async fn what_an_end_still_sets_off_is_not_deleted_and_the_servers_round_does_it() {
+    let world = World::new();
+    world.joined("alice").await;
+    let deleted = async || {
+        let cleanup: Cleanup = world.mesh.clean_up(Scope::Expired, DryRun::No, None).await.expect("cleaned up");
+        cleanup.tally.amounts.get(&RecordKind::Asks).map_or(0, |amount| amount.count)
+    };
+    world.asks(NewAsk { by_mail: true, ..question("Which port?") }).await;
+    world.machine.pass(10 * 60_000 + 24 * 3_600_000);
+    assert_eq!(deleted().await, 0);
+    world.mesh.agreed_agents().await.expect("readable");
+    let told = world.fetch("alice").await;
+    assert_eq!(told, "No answer came in time, so it counts as refused.\n\nYou had asked: Which port?");
+    assert_eq!(deleted().await, 1);
+    // Where nothing ever does it, the question is not kept for good.
+    world.asks(NewAsk { by_mail: true, ..question("Which host?") }).await;
+    world.machine.pass(10 * 60_000 + Limits::default().keep);
+    assert_eq!(deleted().await, 1);
 }

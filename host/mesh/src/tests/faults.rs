@@ -177,3 +177,25 @@ async fn a_keyed_message_that_is_sent_again_is_on_disk_before_it_is_called_a_dup
         assert_eq!(kept, [sent.id], "{fault:?}: what was answered outlasts the loss of power");
     }
 }
+
+#[tokio::test]
+async fn a_keyed_message_that_is_sent_again_wakes_a_session_that_the_first_try_did_not_wake() {
+    for nth in 1..=6 {
+        let world = World::new();
+        world.hook("s1", "start").await;
+        world.register(&session_call("c1", "s1"), "alice").await;
+        let caller = world.mesh.identify(&shell_call(None)).await.expect("identified");
+        let send = async || {
+            let keyed = crate::messages::Draft { idempotency_key: Some("k".to_owned()), ..draft("once") };
+            world.mesh.send(&caller, &["alice".to_owned()], keyed).await
+        };
+        let before = world.wake_lines("s1").await;
+        world.store.fail_at(nth, Fault::Fail);
+        let _either_way = send().await;
+        send().await.expect("sent");
+        let after = world.wake_lines("s1").await;
+        assert!(after > before, "write {nth}: {before} lines, and then {after}");
+        send().await.expect("sent");
+        assert_eq!(world.wake_lines("s1").await, after, "write {nth}: it wakes once, however often it is sent");
+    }
+}

@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use store::Store as _;
+use store::memory::Fault;
 use tokio_util::sync::CancellationToken;
 
 use super::{World, draft, name};
 use crate::asks::AskKind;
-use crate::messages::Trace;
 use crate::messages::receipt::DeliveryStatus;
+use crate::messages::{Draft, Trace};
 use crate::names::MessageId;
 use crate::ports::driver::UserAnswer;
 use crate::ports::harness::{Carries, Delivered};
-use crate::sessions::Call;
+use crate::sessions::{Call, Principal};
 use crate::testing::{route, session_call};
-use crate::{Fetch, Limits, LoopLimits, Served};
+use crate::{Fetch, Limits, LoopLimits, SendError, Sent, Served};
 
 async fn two_sessions(loops: LoopLimits) -> (World, Call, Call) {
     let world = World::with(Limits { loops, ..Limits::default() });
@@ -126,6 +127,48 @@ async fn the_user_is_asked_about_a_held_loop_and_can_free_it() {
     answers(&world, UserAnswer::Allow).await;
     assert_eq!(world.history(sent.id).await, "stored", "as if the user had spoken");
     assert_eq!(world.shown("s2", "stop").await, "held held too");
+}
+
+/// Bob's answer to Alice is held, and one of the writes of sending it may fail. Returns him, and what sending it got.
+async fn held_chain(key: Option<&str>, fault_at: Option<u64>) -> (World, Principal, Result<Sent, SendError>) {
+    let (world, alice, bob) = two_sessions(LoopLimits { hops: 0, ..LoopLimits::default() }).await;
+    world.send(&alice, "bob", draft("x")).await.expect("sent");
+    world.shown("s2", "stop").await;
+    let caller = world.mesh.identify(&bob).await.expect("identified");
+    if let Some(nth) = fault_at {
+        world.store.fail_at(nth, Fault::Fail);
+    }
+    let sent = world.mesh.send(&caller, &["alice".to_owned()], held(key)).await;
+    (world, caller, sent)
+}
+
+fn held(key: Option<&str>) -> Draft {
+    Draft { idempotency_key: key.map(str::to_owned), ..draft("held") }
+}
+
+#[tokio::test]
+async fn an_answer_that_broke_off_can_be_given_again_and_frees_what_is_held() {
+    for nth in 1..=8 {
+        let (world, _, sent) = held_chain(None, None).await;
+        let held = sent.expect("sent").id;
+        let id = world.mesh.asks().await.expect("readable")[0].id;
+        world.store.fail_at(nth, Fault::Fail);
+        let first = world.mesh.answer_ask(id, UserAnswer::Allow, "here").await.is_ok();
+        let again = world.mesh.answer_ask(id, UserAnswer::Allow, "here").await.is_ok();
+        assert_eq!(again, !first, "write {nth}: what was done is answered already");
+        assert_eq!(world.history(held).await, "stored", "write {nth}");
+    }
+}
+
+#[tokio::test]
+async fn a_held_message_that_is_sent_again_asks_the_user_if_the_first_try_did_not() {
+    for nth in 1..=8 {
+        let (world, bob, _either_way) = held_chain(Some("k"), Some(nth)).await;
+        for _ in 0..2 {
+            world.mesh.send(&bob, &["alice".to_owned()], held(Some("k"))).await.expect("sent");
+            assert_eq!(asked(&world).await, ["bob to alice"], "write {nth}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -43,8 +43,8 @@ mod write_behind;
 
 use std::sync::Arc;
 
-use store::Store;
 use store::memory::MemoryStore;
+use store::{Position, Store};
 
 use crate::messages::Draft;
 use crate::messages::receipt::DeliveryStatus;
@@ -52,7 +52,8 @@ use crate::names::{AgentName, MessageId};
 use crate::ports::harness::{HookCall, Reply};
 use crate::reservations::Reservation;
 use crate::reservations::repository::Repository;
-use crate::sessions::Call;
+use crate::sessions::{Call, SessionRef};
+use crate::storage::keys;
 use crate::testing::{FakeHarnesses, FakeMachine, call, shell_call};
 use crate::{
     Fetch, HookOutcome, Limits, Mesh, Parts, RegisterOutcome, Registration, RepositoryReservations, ReservationFilter,
@@ -176,6 +177,13 @@ impl World {
             words.extend(recipient.history.undeliverable.iter().map(|reason| format!("undeliverable: {reason}")));
         }
         words.join(", ")
+    }
+
+    /// How many lines the wake file of a session of the fake harness has.
+    pub(crate) async fn wake_lines(&self, session: &str) -> usize {
+        let session = SessionRef { harness: "fake".to_owned(), id: session.to_owned() };
+        let batch = self.store.read(&keys::wake_file(&session), Position::START, 1 << 20).await.expect("readable");
+        batch.entries.len()
     }
 
     /// Runs a hook of the fake harness and confirms its answer; returns what it printed.

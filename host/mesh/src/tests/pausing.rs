@@ -1,5 +1,7 @@
 //! Pausing: nothing is given to a paused agent and no tool is let through, until its user resumes it.
 
+use store::memory::Fault;
+
 use super::{World, draft, name};
 use crate::PauseError;
 use crate::messages::receipt::DeliveryStatus;
@@ -109,4 +111,25 @@ async fn an_agent_of_another_machine_is_paused_there() {
     let refused = mesh.pause(Some(&[name("alice")])).await.expect_err("refused");
     assert!(matches!(refused, PauseError::Elsewhere { .. }), "{refused}");
     assert!(mesh.pause(None).await.expect("paused").is_empty(), "none of them is its own");
+}
+
+#[tokio::test]
+async fn a_resume_that_broke_off_wakes_the_session_when_it_is_asked_for_again() {
+    let alice = [name("alice")];
+    for names in [None, Some(alice.as_slice())] {
+        for nth in 1..=5 {
+            let world = alice_in_a_session().await;
+            pause(&world).await;
+            world.say("alice", "one").await;
+            let before = world.wake_lines("s1").await;
+            world.store.fail_at(nth, Fault::Fail);
+            let _either_way = world.mesh.resume(names).await;
+            world.mesh.resume(names).await.expect("resumed");
+            assert!(!world.mesh.is_paused(&name("alice")).await.expect("readable"));
+            let after = world.wake_lines("s1").await;
+            assert!(after > before, "{names:?}, write {nth}");
+            world.mesh.resume(names).await.expect("resumed");
+            assert_eq!(world.wake_lines("s1").await, after, "{names:?}, write {nth}: once is enough");
+        }
+    }
 }

@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex};
 
+use store::memory::Fault;
+
 use super::{World, name};
 use crate::asks::{AskKind, ConsentFor};
 use crate::commands::{Command, Ended};
@@ -262,6 +264,22 @@ async fn each_end_is_told_as_it_was() {
         assert_eq!(stage.tells(id).await, expected);
     }
     assert_eq!(stage.pass().await, Some(0), "what was not begun is run after all");
+}
+
+#[tokio::test]
+async fn a_command_that_a_failed_write_kept_from_beginning_is_run_by_the_next_pass() {
+    for nth in 1..=4 {
+        let stage = Stage::new().await;
+        let id = stage.ask(Some("alice"), "/review", "x").await;
+        let session = SessionRef { harness: "fake".to_owned(), id: "s1".to_owned() };
+        stage.world.store.fail_at(nth, Fault::Fail);
+        let passed = stage.world.mesh.run_commands(&name("bob"), &session, &stage.player).await;
+        if passed.is_err() && stage.ran().is_empty() {
+            assert_eq!(stage.tells(id).await, "pending", "write {nth}");
+            stage.pass().await;
+        }
+        assert_eq!(stage.ran(), "/review x", "write {nth}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
