@@ -31,7 +31,6 @@ pub(crate) async fn give(id: &str, words: &str, context: &Context, open: &Open) 
 async fn begin(context: &Context, open: &Open) -> Result<Vec<Agreed>, CommandError> {
     let agreed = begin_agreed(context, open).await?;
     if agreed.iter().any(|agreed| agreed.outcome.is_ok()) {
-        open.mesh.want_driving(true).await?;
         ensure_host(context, open).await?;
     }
     Ok(agreed)

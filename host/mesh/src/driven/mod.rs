@@ -6,6 +6,7 @@ pub mod agent;
 mod directives;
 mod ledger;
 pub mod mail;
+mod owed;
 mod permit;
 mod record;
 pub mod registry;
@@ -16,6 +17,7 @@ mod wanted;
 
 pub use directives::{Directive, MOST_DIRECTIVES, Malformed, directive_in_file, directives};
 pub use ledger::{GivenPrompt, PromptContent, Settled, settle};
+pub use owed::{OwedReply, OwedWords};
 pub use permit::{SpawnAsker, SpawnBounds, SpawnRefused, TreeOver, is_allowed, may_ask, tree_over, within_root};
 pub use record::{DrivenEnd, DrivenId, DrivenLimits, DrivenRecord, DrivenStage, OverBudget, Spent};
 pub use registry::{DrivenError, RequestError};

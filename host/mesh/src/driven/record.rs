@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::ledger::GivenPrompt;
+use super::owed::OwedWords;
 use super::permit::together;
 use super::request::{Request, RequestOutcome};
 use crate::names::{AgentName, InvalidMessageId, MessageId};
@@ -156,6 +157,9 @@ pub struct DrivenRecord {
     /// What it was given in a turn that has not ended, in order.
     #[serde(default)]
     pub given: Vec<GivenPrompt>,
+    /// What its turns that have ended leave to be done, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owed: Vec<OwedWords>,
     /// What is asked of it and not done, in order.
     #[serde(default)]
     pub requests: Vec<Request>,

@@ -1,13 +1,15 @@
 //! What the end of a run means. An exit code alone says nothing: what the harness said last, how its process ended, and
 //! whether we ended it are judged together.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::ports::runner::{Ending, RunEvent, RunOutcome, Usage};
 use crate::runs::record::Scope;
 
 /// Why the host ended a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Halt {
     /// It did not: the run ended by itself.
     No,

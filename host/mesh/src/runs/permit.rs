@@ -232,6 +232,8 @@ mod tests {
             earlier: None,
             below: None,
             spent: None,
+            session: None,
+            halt: None,
             ended: ended.map(end),
             applied: None,
         }

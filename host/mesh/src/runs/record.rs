@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::names::{AgentName, InvalidMessageId, MessageId};
 use crate::ports::machine::{Instant, Process};
 use crate::ports::runner::{Ending, Launch, Task, Usage};
+use crate::runs::judge::Halt;
 
 /// A run's id: a ULID, so ids sort by the time of their start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -178,6 +179,14 @@ pub struct RunRecord {
     /// writes it, and runs below it are given the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spent: Option<u64>,
+    /// What its harness calls its session, if that is not the one that it began as: by it the run is the same agent for
+    /// a process that concludes it later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Why the host ended it, noted before its end is told: its files do not say that to a process that concludes it
+    /// again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halt: Option<Halt>,
     /// How it ended.
     pub ended: Option<RunEnd>,
     /// When its changes were applied to the folder that was named.

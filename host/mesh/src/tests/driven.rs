@@ -8,7 +8,7 @@ use super::retention::FewFiles;
 use super::{World, name};
 use crate::allowances::{Allowance, Asker, Budget};
 use crate::driven::{DrivenEnd, DrivenError, DrivenLimits, DrivenRecord, LONGEST_REQUEST, MOST_REQUESTS};
-use crate::driven::{RequestError, RequestKind, SpawnAsker, SpawnBounds, Spent};
+use crate::driven::{OwedReply, OwedWords, RequestError, RequestKind, SpawnAsker, SpawnBounds, Spent};
 use crate::driven::{is_allowed, may_ask, tree_over, within_root};
 use crate::ports::driver::{Approvals, DrivenAgent, Tailoring, Tokens};
 use crate::ports::machine::{Instant, Machine as _};
@@ -57,6 +57,7 @@ impl World {
             socket: None,
             driver: None,
             given: Vec::new(),
+            owed: Vec::new(),
             requests: Vec::new(),
             outcomes: Vec::new(),
             last_words: None,
@@ -91,6 +92,28 @@ async fn a_name_has_one_agent_at_a_time_and_one_that_ended_is_still_found() {
     let second = world.begins("helper").await.expect("the name is free");
     assert_eq!(world.mesh.driven_named("helper").await.expect("found").id, second.id, "the one that is here");
     assert_eq!(world.mesh.driven(first.id).await.expect("readable").map(|record| record.id), Some(first.id));
+}
+
+#[test]
+fn a_record_keeps_what_a_turn_leaves_to_be_done_and_one_of_an_earlier_version_is_readable() {
+    let world = World::new();
+    let empty = world.driven("helper");
+    let written = serde_json::to_value(&empty).expect("JSON");
+    assert!(written.get("owed").is_none(), "as an earlier version has it");
+    assert_eq!(serde_json::from_value::<DrivenRecord>(written).expect("readable"), empty);
+    let reply = OwedReply { to: name("lead"), message: empty.id.0, inbox_end: None };
+    let owed = OwedWords {
+        turn: "p-1".to_owned(),
+        words: "Done.".to_owned(),
+        may_direct: true,
+        reply: Some(reply),
+        carried_out: 1,
+        not_done: Vec::new(),
+        begins: Some(empty.id),
+    };
+    let owing = DrivenRecord { owed: vec![owed], ..empty };
+    let written = serde_json::to_value(&owing).expect("JSON");
+    assert_eq!(serde_json::from_value::<DrivenRecord>(written).expect("readable"), owing);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! `relay-mesh gc`: delete old, finished records.
 
+use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
@@ -7,11 +8,15 @@ use mesh::{DryRun, Scope};
 use store::StoreError;
 
 use crate::command::CommandSpec;
+use crate::compose::Open;
 use crate::context::Context;
 use crate::duration::timeout;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::retention;
+use crate::reviews::stop::settle_all;
+use crate::runs::Runs;
+use crate::runs::settle::settle_runs;
 use crate::shapes::cleanup::CleanupShape;
 use crate::unix;
 
@@ -59,6 +64,7 @@ impl CommandSpec for Args {
             unix::process::begin_session();
             unix::process::lower_priority(LOWEST);
             let open = context.open()?;
+            settle(context, &open).await;
             retention::daily::in_turn(&open, &context.settings).await.map_err(failed)?;
             return Ok(Exit::Success);
         }
@@ -66,6 +72,9 @@ impl CommandSpec for Args {
         let scope = if self.expired_only { Scope::Expired } else { Scope::Everything };
         let dry_run = if self.dry_run { DryRun::Yes } else { DryRun::No };
         let stale = self.stale.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+        if (scope, dry_run) == (Scope::Everything, DryRun::No) {
+            settle(context, &open).await;
+        }
         let _turn = match dry_run {
             DryRun::Yes => None,
             DryRun::No => Some(retention::turn(&open, PATIENCE).await?.ok_or_else(another_runs)?),
@@ -77,6 +86,12 @@ impl CommandSpec for Args {
         context.printer.show(&CleanupShape::of(&cleaned, dry_run))?;
         Ok(Exit::Success)
     }
+}
+
+/// Tells what came of runs and reviews whose process was killed: one whose end is still to be told is not deleted.
+async fn settle(context: &Context, open: &Open) {
+    settle_runs(context, open, &Runs::of(&context.settings.dir.value)).await;
+    settle_all(context, open, &mut BTreeSet::new()).await;
 }
 
 fn another_runs() -> CommandError {

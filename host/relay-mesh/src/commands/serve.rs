@@ -24,7 +24,7 @@ use crate::own_path::own_path;
 use crate::retention;
 use crate::runs::for_clients::ClientRuns;
 use crate::server::record::{Serves, lease};
-use crate::server::{ServerError, ServerRecord, token};
+use crate::server::{ServerError, ServerRecord, settling, token};
 use crate::signals::Stop;
 use crate::tool_threads::flags::ThreadFlags;
 use crate::tool_threads::{Resume, ToolThreads};
@@ -172,6 +172,8 @@ async fn serve(
     let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
     let cleaning = tokio::spawn(retention::daily::keep_cleaning_up(Arc::clone(open), context.settings.clone()));
     let driving = driven::host::keep_going(context, Arc::clone(open), stop.clone());
+    let settling = settling::keep_settling(context, open, stop.clone());
+    let rounds = async { tokio::join!(driving, settling) };
     let hooks = Carrier::start(context, Arc::clone(open));
     let runs = ClientRuns::new(context, Arc::clone(open));
     let threads = ToolThreads::new(context, Arc::clone(open), resume);
@@ -184,10 +186,10 @@ async fn serve(
     let (pages, reading) = page::begin(context, open, stop.clone());
     let serving = listener.with_pages(pages.router()).serve(service, stop.clone());
     tokio::pin!(serving);
-    tokio::pin!(driving);
+    tokio::pin!(rounds);
     let outcome = tokio::select! {
         outcome = &mut serving => outcome,
-        () = &mut driving => serving.await,
+        ((), ()) = &mut rounds => serving.await,
         () = asked.asked() => {
             stop.cancel();
             serving.await

@@ -135,6 +135,7 @@ pub(super) async fn drive(
                 tracing::warn!(agent = %driving.name, error = %store::reasons(&error), "a driven agent waits a little");
                 // What it would have looked at waits for the next step.
                 driving.is_changed = true;
+                driving.tell_events().await;
                 tokio::select! {
                     () = stop.cancelled() => {}
                     () = tokio::time::sleep(AFTER_A_FAULT) => {}
@@ -192,7 +193,7 @@ async fn mail_for(mail: &mut MailWatch<'_>, ask: Option<&Fetch>) -> Result<(), C
 }
 
 impl Driving {
-    async fn of(host: Arc<Host>, record: DrivenRecord) -> Result<Driving, CommandError> {
+    pub(super) async fn of(host: Arc<Host>, record: DrivenRecord) -> Result<Driving, CommandError> {
         let found = host.open.mesh.harnesses().get(&record.harness).await;
         let harness = found.map_err(|error| adapters::failed(&record.harness, error))?;
         let harness = harness.ok_or_else(|| adapters::unknown(&record.harness, host.open.mesh.harnesses().as_ref()))?;
@@ -281,7 +282,7 @@ impl Driving {
     }
 
     /// Adds what happened to the event log.
-    async fn tell_events(&mut self) {
+    pub(super) async fn tell_events(&mut self) {
         if self.untold.is_empty() {
             return;
         }
@@ -309,7 +310,7 @@ impl Driving {
     }
 
     /// Does what can be done now.
-    async fn step(&mut self) -> Result<Step, CommandError> {
+    pub(super) async fn step(&mut self) -> Result<Step, CommandError> {
         self.rest.until = self.rest.until.filter(|until| *until > Instant::now());
         self.reload().await?;
         self.is_changed = false;
@@ -318,6 +319,7 @@ impl Driving {
             return Ok(Step::Over);
         }
         self.hold_delivery().await?;
+        self.does_what_is_owed().await?;
         self.take_interrupts().await?;
         if let Some(over) = self.record.over_budget(self.host.open.machine.now()) {
             return self.spent(&over.to_string(), over == OverBudget::Time).await;
@@ -549,7 +551,11 @@ pub(crate) fn session_of(record: &DrivenRecord) -> SessionRef {
 }
 
 /// Registers a driven agent, whose process is this one.
-async fn join(host: &Host, record: &DrivenRecord, session: SessionRef) -> Result<(Principal, AgentName), CommandError> {
+pub(super) async fn join(
+    host: &Host,
+    record: &DrivenRecord,
+    session: SessionRef,
+) -> Result<(Principal, AgentName), CommandError> {
     let name: AgentName = record.agent.name.parse()?;
     let principal = host.open.mesh.driven_joins(session, std::process::id(), name.clone(), profile(record)).await?;
     let name = principal.agent().cloned().unwrap_or(name);

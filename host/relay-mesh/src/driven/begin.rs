@@ -162,6 +162,7 @@ async fn set_up(
         socket: None,
         driver: None,
         given: Vec::new(),
+        owed: Vec::new(),
         requests: first.into_iter().collect(),
         outcomes: Vec::new(),
         last_words: None,

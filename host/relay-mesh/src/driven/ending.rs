@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use mesh::Release;
-use mesh::driven::{DrivenEnd, RequestKind};
+use mesh::driven::{DrivenEnd, DrivenRecord, RequestKind};
 use mesh::messages::Draft;
+use mesh::names::AgentName;
 use mesh::ports::machine::Machine as _;
+use mesh::sessions::Principal;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::agent::{Driving, Step};
+use super::agent::{self, Driving, Step};
+use super::host::Host;
 use super::prompts::STOPS;
+use super::tool::{self, ThreadEnd};
 use super::transcript::Happening;
 use crate::errors::CommandError;
 use crate::runs::changes;
@@ -63,28 +67,27 @@ impl Driving {
 
     /// Ends the agent. Nothing of it is left running when this returns.
     pub(super) async fn end(&mut self, why: &str, meant: bool, summary: Option<String>) -> Result<Step, CommandError> {
+        self.end_thread(why, meant, ThreadEnd::Usual(summary)).await
+    }
+
+    /// The same, with what its row in the registry is to tell if it is a thread of a tool.
+    pub(super) async fn end_thread(&mut self, why: &str, meant: bool, how: ThreadEnd) -> Result<Step, CommandError> {
         let questions = std::mem::take(&mut self.questions);
         self.withdraw(questions, "its agent has ended").await?;
         self.leave_link().await;
-        self.tell_of_end(why, meant).await;
-        if let Ok(checkout) = self.host.open.mesh.checkout(&self.record.agent.folder)
-            && let Err(error) =
-                self.host.open.mesh.release_reservations(&self.principal, &checkout.repository, &Release::All).await
-        {
-            tracing::warn!(%error, "the reservations of a driven agent lapse by themselves");
-        }
-        let git = changes::git(&self.host.context);
-        changes::remove_if_clean(&git, &self.record.workplace).await;
+        let told = (!meant).then_some(why);
+        tell_and_release(&self.host, &self.record, (&self.principal, &self.name), told).await;
         self.note(Happening::Ended { why: why.to_owned() });
-        self.thread_ends(summary.as_deref()).await?;
+        tool::thread_ends(&self.host.open.mesh, &self.record, &how, why).await?;
+        self.tell_events().await;
         // Before its record says that it has ended: who waits for that finds it offline.
         self.host.open.mesh.run_leaves(&self.session).await?;
         self.host.open.mesh.listens_no_more(&self.session).await?;
         let end = DrivenEnd { at: self.host.open.machine.now(), why: why.to_owned(), meant };
-        let request = self.dismissing.take().map(|dismissal| dismissal.request);
+        let request = self.dismissing.as_ref().map(|dismissal| dismissal.request.clone());
         self.change(|record| {
             if let Some(request) = &request {
-                record.done(request, None, summary.clone());
+                record.done(request, None, how.summary().map(str::to_owned));
             }
             record.ended.get_or_insert_with(|| end.clone());
             record.mark = None;
@@ -94,6 +97,8 @@ impl Driving {
             record.environment.clear();
         })
         .await?;
+        // Not before: if that fails, the next step ends it and asks for no summary once more.
+        self.dismissing = None;
         Ok(Step::Over)
     }
 
@@ -162,16 +167,38 @@ impl Driving {
             Summary::None => self.end("it was dismissed", true, None).await,
         }
     }
+}
 
-    /// Tells the spawner of an end that nobody meant.
-    async fn tell_of_end(&self, why: &str, meant: bool) {
-        let Some(by) = self.record.by.clone().filter(|_| !meant) else { return };
+/// The end of an agent that this process cannot drive at all, for all who would wait for it.
+pub(super) async fn ends_undriven(host: &Host, record: &DrivenRecord, why: &str) -> Result<(), CommandError> {
+    let (principal, name) = agent::join(host, record, agent::session_of(record)).await?;
+    tell_and_release(host, record, (&principal, &name), Some(why)).await;
+    tool::thread_ends(&host.open.mesh, record, &ThreadEnd::Usual(None), why).await
+}
+
+/// Tells the spawner why the agent has ended, if nobody meant that, and releases what the agent has.
+async fn tell_and_release(
+    host: &Host,
+    record: &DrivenRecord,
+    (principal, name): (&Principal, &AgentName),
+    why: Option<&str>,
+) {
+    let mesh = &host.open.mesh;
+    if let (Some(why), Some(by)) = (why, &record.by) {
         let draft = Draft {
-            body: format!("The agent {} of {} has ended: {why}.", self.name, self.record.harness),
-            subject: Some(format!("{} has ended", self.name)),
-            idempotency_key: Some(format!("ended-{}", self.record.id)),
+            body: format!("The agent {name} of {} has ended: {why}.", record.harness),
+            subject: Some(format!("{name} has ended")),
+            idempotency_key: Some(format!("ended-{}", record.id)),
             ..Draft::default()
         };
-        self.send(&by, draft).await;
+        if let Err(error) = mesh.send(principal, &[by.to_string()], draft).await {
+            tracing::warn!(to = %by, error = %store::reasons(&error), "the end of a driven agent could not be told");
+        }
     }
+    if let Ok(checkout) = mesh.checkout(&record.agent.folder)
+        && let Err(error) = mesh.release_reservations(principal, &checkout.repository, &Release::All).await
+    {
+        tracing::warn!(%error, "the reservations of a driven agent lapse by themselves");
+    }
+    changes::remove_if_clean(&changes::git(&host.context), &record.workplace).await;
 }

@@ -6,7 +6,9 @@ use std::io::Read as _;
 use std::path::Path;
 
 use mesh::allowances::Asker;
-use mesh::driven::{Directive, RequestKind, SpawnAsker, WantedAgent, directive_in_file, directives};
+use mesh::driven::{
+    Directive, DrivenId, OwedWords, RequestKind, SpawnAsker, WantedAgent, directive_in_file, directives,
+};
 use mesh::messages::Draft;
 
 use super::agent::Driving;
@@ -30,30 +32,44 @@ enum NotDone {
 }
 
 impl Driving {
-    /// Does what the final words of a turn ask for, each once: `turn` is the same if the turn's end is heard twice.
-    pub(super) async fn carry_out(&self, turn: &str, words: &str) {
-        let mut wrong = Vec::new();
-        for (number, found) in directives(words).into_iter().enumerate() {
+    /// Does what the final words of a turn ask for, each once, although a process is killed in between: after each it
+    /// is noted how far it is.
+    pub(super) async fn carry_out(&mut self, owed: &mut OwedWords) -> Result<(), CommandError> {
+        for (number, found) in directives(&owed.words).into_iter().enumerate().skip(owed.carried_out) {
+            let key = format!("said-{}-{number}", owed.turn);
             let done = match found {
-                Ok(directive) => self.carry_out_one(&format!("said-{turn}-{number}"), directive).await,
+                Ok(directive) => self.carry_out_one(owed, &key, directive).await,
                 Err(error) => Err(error.to_string()),
             };
-            wrong.extend(done.err());
+            owed.not_done.extend(done.err());
+            (owed.carried_out, owed.begins) = (number + 1, None);
+            self.keep_owed(owed).await?;
         }
-        if wrong.is_empty() {
-            return;
+        if owed.not_done.is_empty() {
+            return Ok(());
         }
         // It is mail of the agent's own, so the loop guard counts it: one that never gets it right ends.
         let draft = Draft {
-            body: format!("relay-mesh did not do what your final words asked for:\n- {}", wrong.join("\n- ")),
+            body: format!("relay-mesh did not do what your final words asked for:\n- {}", owed.not_done.join("\n- ")),
             subject: Some("not done".to_owned()),
-            idempotency_key: Some(format!("not-done-{turn}")),
+            idempotency_key: Some(format!("not-done-{}", owed.turn)),
             ..Draft::default()
         };
         self.send(&self.name, draft).await;
+        Ok(())
     }
 
-    async fn carry_out_one(&self, key: &str, directive: Directive) -> Result<(), String> {
+    /// Notes how far the directives of final words are.
+    async fn keep_owed(&mut self, owed: &OwedWords) -> Result<(), CommandError> {
+        self.change(|record| {
+            for kept in record.owed.iter_mut().filter(|kept| kept.turn == owed.turn) {
+                kept.clone_from(owed);
+            }
+        })
+        .await
+    }
+
+    async fn carry_out_one(&mut self, owed: &mut OwedWords, key: &str, directive: Directive) -> Result<(), String> {
         match directive {
             Directive::Message { to, text } => {
                 let draft = Draft { body: text, idempotency_key: Some(key.to_owned()), ..Draft::default() };
@@ -64,12 +80,12 @@ impl Driving {
                 let text = read(&self.folder.outbox(), &name).map_err(|error| error.to_string())?;
                 match directive_in_file(&text).map_err(|error| format!("`{name}`, {error}"))? {
                     Directive::File(_) => Err(format!("`{name}`: a file names no other file")),
-                    other => Box::pin(self.carry_out_one(key, other)).await,
+                    other => Box::pin(self.carry_out_one(owed, key, other)).await,
                 }
             }
             Directive::Spawn(wanted) => {
                 let name = wanted.name.as_ref().map(ToString::to_string).unwrap_or_default();
-                self.starts(*wanted).await.map_err(|error| format!("spawn {name}: {}", told(&error)))
+                self.starts(owed, *wanted).await.map_err(|error| format!("spawn {name}: {}", told(&error)))
             }
             Directive::Release(name) => {
                 self.releases(&name).await.map_err(|error| format!("release {name}: {}", told(&error)))
@@ -83,13 +99,30 @@ impl Driving {
         SpawnAsker { asker, parent: Some(self.record.clone()), run: None }
     }
 
-    async fn starts(&self, wanted: WantedAgent) -> Result<(), CommandError> {
+    async fn starts(&mut self, owed: &mut OwedWords, wanted: WantedAgent) -> Result<(), CommandError> {
+        let id = self.id_of_next(owed).await?;
+        // A process that was killed before it could say so has begun it.
+        if self.host.open.mesh.driven(id).await?.is_some() {
+            return Ok(());
+        }
         let folder = existing(&self.record.agent.folder.join(&wanted.folder))?;
         let wanted = WantedAgent { folder, ..wanted };
         // This process drives it as well, so nothing has to be started.
-        match permission::ask_for(&self.host.context, &self.host.open, &self.asker(), wanted).await? {
+        let (context, open) = (&self.host.context, &self.host.open);
+        match permission::ask_for_as(context, open, &self.asker(), (id, wanted)).await? {
             PermissionOutcome::Begun(_) | PermissionOutcome::Waits(_) => Ok(()),
         }
+    }
+
+    /// The id of the agent that is begun next, on which two processes that begin it agree.
+    async fn id_of_next(&mut self, owed: &mut OwedWords) -> Result<DrivenId, CommandError> {
+        if let Some(id) = owed.begins {
+            return Ok(id);
+        }
+        let id = self.host.open.mesh.new_driven_id();
+        owed.begins = Some(id);
+        self.keep_owed(owed).await?;
+        Ok(id)
     }
 
     async fn releases(&self, name: &str) -> Result<(), CommandError> {

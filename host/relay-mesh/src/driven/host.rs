@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::begin::{self, Begun};
 use super::deltas::Deltas;
 use super::program::{self, Programs};
-use super::{MARK, agent, permission};
+use super::{MARK, agent, ending, permission};
 use crate::compose::Open;
 use crate::config::Allowed;
 use crate::context::Context;
@@ -115,16 +115,20 @@ pub(crate) async fn run(context: &Context, stop: &mut Stop) -> Result<(), Comman
     Ok(())
 }
 
-async fn drive(
+pub(super) async fn drive(
     host: Arc<Host>,
     record: DrivenRecord,
     changes: watch::Receiver<()>,
     stop: CancellationToken,
 ) -> DrivenId {
     let (id, session) = (record.id, agent::session_of(&record));
-    if let Err(error) = agent::drive(Arc::clone(&host), record, changes, stop).await {
+    if let Err(error) = agent::drive(Arc::clone(&host), record.clone(), changes, stop).await {
         let why = store::reasons(&error);
         tracing::error!(%id, error = %why, "an agent cannot be driven");
+        // Before its record says so, which is looked at no more from then on.
+        if let Err(error) = ending::ends_undriven(&host, &record, &why).await {
+            tracing::warn!(%id, error = %store::reasons(&error), "the end of an agent could not be told");
+        }
         if let Err(error) = host.open.mesh.run_leaves(&session).await {
             tracing::warn!(%id, %error, "the end of an agent's session could not be noted");
         }

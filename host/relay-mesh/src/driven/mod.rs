@@ -25,6 +25,8 @@ pub(crate) mod permission;
 mod program;
 mod prompts;
 mod questions;
+#[cfg(test)]
+mod tests;
 mod thread;
 mod tool;
 pub(crate) mod transcript;

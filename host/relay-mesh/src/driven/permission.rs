@@ -70,8 +70,17 @@ pub(crate) async fn ask_for(
     asker: &SpawnAsker,
     wanted: WantedAgent,
 ) -> Result<PermissionOutcome, CommandError> {
+    ask_for_as(context, open, asker, (open.mesh.new_driven_id(), wanted)).await
+}
+
+/// The same, with the id that the agent has if it is begun at once.
+pub(super) async fn ask_for_as(
+    context: &Context,
+    open: &Open,
+    asker: &SpawnAsker,
+    (id, wanted): (DrivenId, WantedAgent),
+) -> Result<PermissionOutcome, CommandError> {
     let harness = begin::harness(open, &wanted.harness).await?.about().harness.clone();
-    let id = open.mesh.new_driven_id();
     if asker.is_user() {
         let wanted = WantedAgent { harness, by: None, parent: None, ..wanted };
         return Ok(PermissionOutcome::Begun(Box::new(begin::begin(context, open, id, &wanted).await?)));
@@ -120,6 +129,10 @@ pub(crate) async fn begin_agreed(context: &Context, open: &Open) -> Result<Vec<A
     for (ask, wanted) in open.mesh.agreed_agents().await? {
         let outcome = agreed(context, open, DrivenId(ask.id), &wanted).await;
         let outcome = outcome.map_err(|error| mesh::reasons(&error));
+        if outcome.is_ok() {
+            // Before its asker is told that it is here: the user may have stopped all driving before they agreed.
+            open.mesh.want_driving(true).await?;
+        }
         let told = outcome.as_ref().map(|record| record.agent.name.as_str()).map_err(String::as_str);
         open.mesh.agent_was_started(&ask, told).await?;
         begun.push(Agreed { ask, outcome });

@@ -219,7 +219,7 @@ impl Driving {
         self.change(|record| set_status(&mut record.given, &id, PromptStatus::Accepted)).await
     }
 
-    async fn shown(
+    pub(super) async fn shown(
         &mut self,
         given: &GivenPrompt,
         status: PromptStatus,
@@ -245,6 +245,10 @@ impl Driving {
             why: "its turn was cut off by the end of its program".to_owned(),
         };
         let now = self.host.open.machine.now();
+        if broke {
+            // Before the ledger forgets it. The reply has a key, so that it comes once.
+            self.tell_of_cut(given, "its turn was cut off").await;
+        }
         self.change(|record| {
             if broke {
                 record.answered(std::slice::from_ref(&id), &cut, None, now);
@@ -257,11 +261,7 @@ impl Driving {
                 false => set_status(&mut record.given, &id, PromptStatus::Shown),
             }
         })
-        .await?;
-        if broke {
-            self.tell_of_cut(given, "its turn was cut off").await;
-        }
-        Ok(())
+        .await
     }
 
     /// Puts back what the harness did not show. `passed_on` if that is not known: its text may have been read.

@@ -63,14 +63,16 @@ impl Driving {
     pub(super) async fn asked(&mut self, question: Question) -> Result<(), CommandError> {
         let Question { id, operation, reason, choices, kept } = question;
         let asks = Happening::Asks { question: id.clone(), operation: operation.clone(), reason: reason.clone() };
-        self.note(asks);
         let what = match operation {
             Operation::Other(text) if !choices.is_empty() => AskKind::Question(text),
             operation => AskKind::Approval(operation),
         };
         let process = Some(self.host.open.machine.this_process());
         let new = NewAsk { reason, choices, process, ..NewAsk::new((&self.principal).into(), what) };
-        match self.host.open.mesh.ask(new).await {
+        let asked = self.host.open.mesh.ask(new).await;
+        // Not before: a user who follows the transcript may answer at once.
+        self.note(asks);
+        match asked {
             Ok(ask) => {
                 let (mesh, sender, of) = (self.host.open.mesh.clone(), self.answers.sender.clone(), id.clone());
                 let waits = tokio::spawn(async move {

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use mesh::Mesh;
 use mesh::driven::{DrivenRecord, RequestKind, after_another_session};
 use mesh::ports::driver::Prompt;
 use mesh::ports::machine::Machine as _;
@@ -52,11 +53,8 @@ impl Driving {
                 return Ok(Step::On);
             }
         }
-        let over = self.end(why, true, None).await?;
-        if let (FORSAKEN, Some(thread)) = (why, self.record.session.clone()) {
-            self.host.open.mesh.change_thread(&thread, |row| row.status = ThreadStatus::Interrupted).await?;
-        }
-        Ok(over)
+        let how = if why == FORSAKEN { ThreadEnd::Forsaken } else { ThreadEnd::Usual(None) };
+        self.end_thread(why, true, how).await
     }
 
     /// Whether nothing runs, nothing waits, and nothing was given of which it is not known what became of it.
@@ -86,11 +84,8 @@ impl Driving {
     /// Its program has died. The caller hears of it; nothing is started by itself.
     pub(super) async fn tool_died(&mut self, why: &str) -> Result<(), CommandError> {
         let waited_for = !self.record.requests.is_empty() || !self.record.given.is_empty();
-        self.end(why, false, None).await?;
-        let Some(thread) = self.record.session.clone().filter(|_| !waited_for) else { return Ok(()) };
-        // Nobody waits: it is told at the next call.
-        self.host.open.mesh.change_thread(&thread, |row| row.died = Some(why.to_owned())).await?;
-        Ok(())
+        let how = if waited_for { ThreadEnd::Usual(None) } else { ThreadEnd::Died };
+        self.end_thread(why, false, how).await.map(drop)
     }
 
     /// A thread could not be begun or gone on with. One that its harness does not have any more begins anew, with what is
@@ -135,27 +130,53 @@ impl Driving {
     pub(super) async fn note_thread(&self, status: ThreadStatus) -> Result<(), CommandError> {
         Ok(self.host.open.mesh.note_thread(&self.record, status).await?)
     }
+}
 
-    /// The end of a thread, as its row tells it. One that was asked for a summary and gave none was interrupted.
-    pub(super) async fn thread_ends(&mut self, summary: Option<&str>) -> Result<(), CommandError> {
-        if self.record.tool.is_none() {
-            return Ok(());
+/// How a thread ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ThreadEnd {
+    /// With what it summed up, if it was asked for that.
+    Usual(Option<String>),
+    /// Its server has ended.
+    Forsaken,
+    /// Its program has died, and nobody waits: that is told at the next call.
+    Died,
+}
+
+impl ThreadEnd {
+    /// What was summed up.
+    pub(super) fn summary(&self) -> Option<&str> {
+        match self {
+            ThreadEnd::Usual(summary) => summary.as_deref(),
+            ThreadEnd::Forsaken | ThreadEnd::Died => None,
         }
-        let mesh = &self.host.open.mesh;
-        let unsummed = summary == Some(NO_SUMMARY);
-        let summary = summary.filter(|summary| *summary != NO_SUMMARY);
-        let was_used =
-            self.record.spent.turns > 0 || self.record.tool.as_ref().is_some_and(|tool| tool.continues.is_some());
-        let is_done = was_used && self.record.given.is_empty();
-        let status = match summary {
-            Some(_) => ThreadStatus::Closed,
-            None if is_done && !unsummed => ThreadStatus::Idle,
-            None => ThreadStatus::Interrupted,
-        };
-        mesh.note_thread(&self.record, status).await?;
-        if let (Some(thread), Some(summary)) = (&self.record.session, summary) {
-            mesh.keep_thread_summary(thread, summary).await?;
-        }
-        Ok(())
     }
+}
+
+/// The end of a thread, as its row tells it. One that was asked for a summary and gave none was interrupted. All of it
+/// comes before the agent's record says that it has ended: the next call goes by the row from then on.
+pub(super) async fn thread_ends(
+    mesh: &Mesh,
+    record: &DrivenRecord,
+    how: &ThreadEnd,
+    why: &str,
+) -> Result<(), CommandError> {
+    let Some(tool) = &record.tool else { return Ok(()) };
+    let unsummed = how.summary() == Some(NO_SUMMARY);
+    let summary = how.summary().filter(|summary| *summary != NO_SUMMARY);
+    let was_used = record.spent.turns > 0 || tool.continues.is_some();
+    let is_done = was_used && record.given.is_empty() && *how != ThreadEnd::Forsaken;
+    let status = match summary {
+        Some(_) => ThreadStatus::Closed,
+        None if is_done && !unsummed => ThreadStatus::Idle,
+        None => ThreadStatus::Interrupted,
+    };
+    mesh.note_thread(record, status).await?;
+    if let (Some(thread), Some(summary)) = (&record.session, summary) {
+        mesh.keep_thread_summary(thread, summary).await?;
+    }
+    if let (Some(thread), ThreadEnd::Died) = (&record.session, how) {
+        mesh.change_thread(thread, |row| row.died = Some(why.to_owned())).await?;
+    }
+    Ok(())
 }

@@ -1,6 +1,6 @@
 //! The end of a turn: its final words go to the agents that wait for them.
 
-use mesh::driven::{GivenPrompt, PromptContent, Turn};
+use mesh::driven::{GivenPrompt, OwedReply, OwedWords, PromptContent, Turn};
 use mesh::messages::{Draft, shortened};
 use mesh::names::{AgentName, MessageId};
 use mesh::ports::driver::{PromptStatus, Tokens, TurnEnd};
@@ -36,6 +36,8 @@ impl Driving {
             self.note(Happening::Diff { diff });
         }
         self.note(Happening::TurnEnded { end: end.clone() });
+        // Before the ledger forgets the turn, so that its end is in the event log whatever becomes of this process.
+        self.tell_events().await;
         let running = self.turn.take().unwrap_or_else(|| RunningTurn::of(Turn::default()));
         self.answers.turn_ended();
         let last = running.turn.last_words().map(str::to_owned);
@@ -46,7 +48,9 @@ impl Driving {
         let is_unshown =
             |given: &GivenPrompt| prompts.first() == Some(&given.prompt) && given.status != Some(PromptStatus::Shown);
         let unshown = end == TurnEnd::Completed && self.record.given.iter().any(is_unshown);
+        let owed = self.owed(&running, &end);
         self.change(|record| {
+            record.owed.extend(owed.clone());
             record.answered(&prompts, &end, last.as_deref(), now);
             record.spent.turns += 1;
             record.given.retain(|given| !(prompts.contains(&given.prompt) && given.status.is_some()));
@@ -58,11 +62,17 @@ impl Driving {
             }
         })
         .await?;
-        self.tell_root().await?;
+        // What others wait for does not depend on whether this can be noted.
+        if let Err(error) = self.tell_root().await {
+            let error = store::reasons(&error);
+            tracing::warn!(agent = %self.name, %error, "the first agent of its tree hears later what it has spent");
+        }
         if unshown && self.keeps_losing().await? {
             return Ok(());
         }
-        self.does(Activity::Idle).await?;
+        if let Err(error) = self.does(Activity::Idle).await {
+            tracing::warn!(agent = %self.name, error = %store::reasons(&error), "an agent that is idle seems busy");
+        }
         if let Some(Dismissal { summary: summary @ Summary::Asked, .. }) = &mut self.dismissing {
             *summary = Summary::Done(last);
             return Ok(());
@@ -71,23 +81,57 @@ impl Driving {
             // What it said is its caller's.
             return self.note_thread(ThreadStatus::Idle).await;
         }
-        let words = match &end {
-            TurnEnd::Completed => last,
-            TurnEnd::Failed { why, .. } => Some(format!("(relay-mesh: the turn failed: {why})")),
-            TurnEnd::Interrupted => None,
+        self.does_what_is_owed().await
+    }
+
+    /// What the end of a turn leaves to be done. What a thread of a tool said is its caller's, and a summary has a place
+    /// of its own.
+    fn owed(&self, running: &RunningTurn, end: &TurnEnd) -> Option<OwedWords> {
+        if self.record.tool.is_some() || self.is_summing_up() {
+            return None;
+        }
+        let words = match end {
+            TurnEnd::Completed => running.turn.last_words()?.to_owned(),
+            TurnEnd::Failed { why, .. } => format!("(relay-mesh: the turn failed: {why})"),
+            TurnEnd::Interrupted => return None,
         };
-        let Some(words) = words else { return Ok(()) };
-        if end == TurnEnd::Completed {
-            self.carry_out(running.turn.prompts.first().map_or("", String::as_str), &words).await;
-        }
         // What it was told itself needs no answer.
-        let to = running.turn.reply_to().filter(|(to, _)| **to != self.name).map(|(to, id)| (to.clone(), id));
-        if let Some((to, id)) = &to
-            && !self.has_written(to, &running.inboxes).await
-        {
-            self.reply(to, *id, &words).await;
+        let reply = running.turn.reply_to().filter(|(to, _)| **to != self.name).map(|(to, message)| OwedReply {
+            to: to.clone(),
+            message,
+            inbox_end: running.inboxes.iter().find(|(of, _)| of == to).map(|(_, end)| *end),
+        });
+        Some(OwedWords {
+            turn: running.turn.prompts.first().cloned().unwrap_or_else(|| self.host.open.mesh.new_uuid()),
+            words,
+            may_direct: *end == TurnEnd::Completed,
+            reply,
+            carried_out: 0,
+            not_done: Vec::new(),
+            begins: None,
+        })
+    }
+
+    /// Whether the turn that runs is the one that sums up.
+    fn is_summing_up(&self) -> bool {
+        self.dismissing.as_ref().is_some_and(|dismissal| dismissal.summary == Summary::Asked)
+    }
+
+    /// Does what the ends of turns have left to be done, in this process or in one that was killed meanwhile. Each
+    /// message has a key, so that none comes twice.
+    pub(super) async fn does_what_is_owed(&mut self) -> Result<(), CommandError> {
+        for mut owed in self.record.owed.clone() {
+            if owed.may_direct {
+                self.carry_out(&mut owed).await?;
+            }
+            if let Some(OwedReply { to, message, inbox_end }) = &owed.reply
+                && !self.has_written(to, *inbox_end).await
+            {
+                self.reply(to, *message, &owed.words).await;
+            }
+            self.report(&owed).await?;
         }
-        self.report(&words, to.map(|(to, _)| to)).await
+        Ok(())
     }
 
     /// Tells the first agent of its tree what it has spent: they share a budget. Telling it twice changes nothing.
@@ -100,9 +144,8 @@ impl Driving {
     }
 
     /// Whether the agent has written to somebody itself since the turn began.
-    async fn has_written(&self, to: &AgentName, inboxes: &[(AgentName, Position)]) -> bool {
-        let Some((_, end)) = inboxes.iter().find(|(of, _)| of == to) else { return false };
-        let mut at = *end;
+    async fn has_written(&self, to: &AgentName, inbox_end: Option<Position>) -> bool {
+        let Some(mut at) = inbox_end else { return false };
         loop {
             match self.host.open.mesh.mailed(to, at, LOOKS).await {
                 Ok(mailed) if mailed.messages.iter().any(|(message, _)| message.from == self.name) => return true,
@@ -128,19 +171,24 @@ impl Driving {
         self.send(to, draft).await;
     }
 
-    /// Tells the spawner what the first turn came to.
-    async fn report(&mut self, words: &str, replied_to: Option<AgentName>) -> Result<(), CommandError> {
-        let Some(by) = self.record.by.clone().filter(|_| !self.record.reported) else { return Ok(()) };
-        if replied_to.as_ref() != Some(&by) {
+    /// Tells the spawner what the first turn came to, and notes that nothing is left to be done.
+    async fn report(&mut self, owed: &OwedWords) -> Result<(), CommandError> {
+        let by = self.record.by.clone().filter(|_| !self.record.reported);
+        let told = owed.reply.as_ref().map(|reply| &reply.to);
+        if let Some(by) = by.as_ref().filter(|by| told != Some(*by)) {
             let draft = Draft {
-                body: shortened(words.to_owned(), CUT),
+                body: shortened(owed.words.clone(), CUT),
                 subject: Some(format!("{}: what its first turn came to", self.name)),
                 idempotency_key: Some(format!("first-words-{}", self.record.id)),
                 ..Draft::default()
             };
-            self.send(&by, draft).await;
+            self.send(by, draft).await;
         }
-        self.change(|record| record.reported = true).await
+        self.change(|record| {
+            record.reported |= by.is_some();
+            record.owed.retain(|other| other.turn != owed.turn);
+        })
+        .await
     }
 
     /// Tells of a turn that was cut off by the end of its program.

@@ -33,6 +33,19 @@ pub(crate) async fn until_now(
     Ok(Changes { left_out, ..changes? })
 }
 
+/// Whether all that the worktree of a pipeline holds was applied: a process that is killed after that leaves it.
+pub(super) async fn holds_what_was_applied(git: &Git, folder: &PipelineFolder, record: &PipelineRecord) -> bool {
+    let (Some(_), Ok(patch)) = (record.applied, folder.applied()) else { return false };
+    let is_it = |now: Changes| now.left_out.is_empty() && now.patch == patch;
+    until_now(git, folder, record).await.is_ok_and(is_it)
+        && changes::nested_within(git, &record.workplace).await.is_none()
+}
+
+/// Removes the worktree of a pipeline that was applied, if it holds nothing else. Returns whether it is gone.
+pub(super) async fn remove_if_applied(git: &Git, folder: &PipelineFolder, record: &PipelineRecord) -> bool {
+    holds_what_was_applied(git, folder, record).await && changes::remove_applied(git, &record.workplace).await.is_none()
+}
+
 fn refused(what: String, hint: &str, exit: Exit) -> CommandError {
     Failure { what, hint: Some(hint.to_owned()), exit, source: None }.into()
 }
@@ -52,7 +65,10 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
         let hint = format!("`relay-mesh pipeline resume {}` goes on with it", record.id);
         return Err(refused(what, &hint, Exit::Held));
     }
+    let git = changes::git(context);
     if record.applied.is_some() {
+        // The process that had applied it may have been killed before it removed the worktree.
+        remove_if_applied(&git, &folder, &record).await;
         let what = format!("pipeline {} was applied", record.id);
         return Err(refused(what, "its changes are in the folder already", Exit::Held));
     }
@@ -63,7 +79,6 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
     if !worktree.exists() {
         return Err(nothing());
     }
-    let git = changes::git(context);
     let Changes { patch, left_out, .. } = until_now(&git, &folder, &record).await?;
     for note in changes::of_left_out(&left_out) {
         context.printer.say(&note);
@@ -76,6 +91,8 @@ pub(crate) async fn apply(context: &Context, open: &Open, id: &str) -> Result<(P
             format!("the changes of pipeline {} do not fit `{}`, and nothing was applied", record.id, top.display());
         return Err(CommandError::caused_by(&what, Some(changes::by_hand(record.id)), Exit::Held, error));
     }
+    // By it the next command knows a worktree of which all was applied.
+    folder.keep_applied(&patch)?;
     let applied = applying::apply(&git, data, record.id, &top, &patch).await?;
     record.applied = Some(open.machine.now());
     folder.keep(&record)?;

@@ -13,6 +13,8 @@ use processes::git::Git;
 use serde_json::Value;
 use store::Durability;
 
+use super::changes::{holds_what_was_applied, remove_if_applied};
+use crate::atomic_write;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
 use crate::retention::folders;
@@ -20,6 +22,8 @@ use crate::runs::record_folder::{RECORD, RESULT, RecordFolder, newest_first};
 use crate::runs::retention::holds_work;
 use crate::runs::{RunsError, alive, changes};
 
+/// The patch that was applied to the user's folder.
+const APPLIED: &str = "applied.patch";
 /// How long a pipeline may be without a record while it begins, in milliseconds.
 const BEGINS: u64 = 3_600_000;
 
@@ -69,13 +73,14 @@ impl Pipelines {
         newest_first(&self.root)
     }
 
-    /// Removes the worktrees of ended pipelines that hold nothing. Returns how many are gone.
+    /// Removes the worktrees of ended pipelines that hold nothing but what was applied. Returns how many are gone.
     pub(crate) async fn remove_empty_worktrees(&self, git: &Git) -> usize {
         let mut removed = 0;
-        for record in self.ids().into_iter().filter_map(|id| self.folder(id).record().ok()) {
-            let Workplace::Worktree { folder, .. } = &record.workplace else { continue };
-            if record.ended.is_some() && folder.exists() {
-                removed += usize::from(changes::remove_if_clean(git, &record.workplace).await);
+        for folder in self.ids().into_iter().map(|id| self.folder(id)) {
+            let Ok(record) = folder.record() else { continue };
+            let Workplace::Worktree { folder: worktree, .. } = &record.workplace else { continue };
+            if record.ended.is_some() && worktree.exists() {
+                removed += usize::from(is_removed(git, &folder, &record).await);
             }
         }
         removed
@@ -97,11 +102,13 @@ impl Pipelines {
                     if folder.is_worked_on(&record, machine) || folder.last_change(&record) >= Some(before) {
                         continue;
                     }
-                    if let Some(worktree) = holds_work(git, &record.workplace).await {
+                    if let Some(worktree) = holds_work(git, &record.workplace).await
+                        && !holds_what_was_applied(git, &folder, &record).await
+                    {
                         kept.push(worktree);
                         continue;
                     }
-                    if dry_run == DryRun::No && !changes::remove_if_clean(git, &record.workplace).await {
+                    if dry_run == DryRun::No && !is_removed(git, &folder, &record).await {
                         continue;
                     }
                 }
@@ -118,6 +125,11 @@ impl Pipelines {
         }
         deleted
     }
+}
+
+/// Removes the worktree of a pipeline if nothing in it would be lost. Returns whether it is gone.
+async fn is_removed(git: &Git, folder: &PipelineFolder, record: &PipelineRecord) -> bool {
+    changes::remove_if_clean(git, &record.workplace).await || remove_if_applied(git, folder, record).await
 }
 
 impl PipelineFolder {
@@ -154,6 +166,16 @@ impl PipelineFolder {
 
     pub(crate) fn keep_result(&self, result: &Value) -> Result<(), RunsError> {
         self.files.keep(RESULT, result, Durability::Synced)
+    }
+
+    /// The patch that was applied, or was about to be.
+    pub(crate) fn applied(&self) -> Result<Vec<u8>, RunsError> {
+        self.files.read(APPLIED)
+    }
+
+    pub(crate) fn keep_applied(&self, patch: &[u8]) -> Result<(), RunsError> {
+        let written = atomic_write::replace(&self.files.root.join(APPLIED), patch, 0o600, Durability::Synced);
+        written.map_err(|source| RunsError::Unwritable { id: self.id(), source })
     }
 
     pub(crate) fn worktree(&self) -> PathBuf {

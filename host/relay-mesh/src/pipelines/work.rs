@@ -12,6 +12,7 @@ use super::{PipelineFolder, changes as own_changes};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
+use crate::reviews::stop::settle as settle_review;
 use crate::reviews::work::{ReviewAudience, work as review};
 use crate::reviews::{ReviewRequest, Reviews, begin as reviews};
 use crate::runs::permission::Evidence;
@@ -34,7 +35,7 @@ impl Work<'_> {
     pub(crate) async fn go_on(&mut self, mut record: PipelineRecord) -> Result<Value, CommandError> {
         record.supervisor = self.open.machine.this_process();
         settle::settle(self.context, self.open, &self.runs()).await;
-        self.take_up(&mut record)?;
+        self.take_up(&mut record).await?;
         self.folder.keep(&record)?;
         while let Next::Step(kind, round) = next_step(&record.steps, record.rounds) {
             let was_begun = matches!(record.steps.last(), Some(Step { state: StepState::Running, .. }));
@@ -79,7 +80,7 @@ impl Work<'_> {
     }
 
     /// Takes up a step whose process was killed: what its run or review had come to counts, if it had an end.
-    fn take_up(&self, record: &mut PipelineRecord) -> Result<(), CommandError> {
+    async fn take_up(&self, record: &mut PipelineRecord) -> Result<(), CommandError> {
         let least = record.least;
         let Some(step) = record.steps.last_mut().filter(|step| step.state == StepState::Running) else { return Ok(()) };
         let Some(id) = step.work else { return Ok(()) };
@@ -93,6 +94,9 @@ impl Work<'_> {
             }
             StepKind::Review => {
                 let folder = self.reviews().folder(id);
+                if let Err(error) = settle_review(self.context, self.open, &folder).await {
+                    tracing::warn!(error = %store::reasons(&error), review = %id, "what came of a review is not known");
+                }
                 if folder.record().is_ok_and(|review| review.ended.is_some_and(|end| end.ok)) {
                     step.state = StepState::Done { open: counts_against(&folder.findings()?, least) };
                 }

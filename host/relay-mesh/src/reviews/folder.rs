@@ -69,11 +69,13 @@ impl Reviews {
         newest_first(&self.root)
     }
 
-    /// Deletes the reviews of before a time that nobody works on, or only counts them.
+    /// Deletes the reviews of before a time that nobody works on, or only counts them. One stays whose end is still to be
+    /// told to an agent.
     pub(crate) fn delete_old(&self, before: Instant, machine: &dyn Machine, dry_run: DryRun) -> Amount {
         let mut deleted = Amount::default();
         for folder in self.ids().into_iter().filter(|id| id.made() < before).map(|id| self.folder(id)) {
-            if folder.record().is_ok_and(|record| folder.is_worked_on(&record, machine)) {
+            let is_untold = |record: &ReviewRecord| record.ended.is_none() && !record.report.is_empty();
+            if folder.record().is_ok_and(|record| is_untold(&record) || folder.is_worked_on(&record, machine)) {
                 continue;
             }
             folders::delete(&folder.files.root, dry_run, &mut deleted);

@@ -2,7 +2,6 @@
 //! found. Whatever fails is told; what was found until then stays.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use mesh::messages::{Draft, Priority};
 use mesh::names::MessageId;
@@ -18,12 +17,13 @@ use serde_json::Value;
 use view::ReviewView;
 
 use super::begin::evidence_of;
+use super::stop::Found;
 use super::{ReviewFolder, subject};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
 use crate::runs::supervise::{Unwatched, supervise};
-use crate::runs::{RunRequest, Runs, WorkFolder, begin, changes};
+use crate::runs::{RunRequest, Runs, WorkFolder, begin, changes, reports};
 use crate::shapes::counted;
 use crate::signals::Stop;
 
@@ -31,8 +31,6 @@ use crate::signals::Stop;
 const PORTION: usize = 256 * 1024;
 /// Findings that one run tries to refute.
 const AT_ONCE: usize = 40;
-/// How long to try to wake those who get the report.
-const WAKE: Duration = Duration::from_secs(5);
 
 /// Who hears how a review goes.
 pub(crate) trait ReviewAudience {
@@ -67,7 +65,7 @@ pub(crate) async fn work(
         Ok(told) => told,
         Err(error) => {
             // Before any reviewer was asked.
-            super::stop::ended_by(open, folder, record, &mesh::reasons(&error)).await?;
+            super::stop::ended_by(open, folder, record, &mesh::reasons(&error), Found::default()).await?;
             return Err(error);
         }
     };
@@ -86,11 +84,16 @@ pub(crate) async fn work(
 pub(super) async fn conclude(open: &Open, folder: &ReviewFolder, mut review: Review) -> Result<Review, CommandError> {
     folder.keep_findings(&review.findings)?;
     folder.keep_result(&ReviewView::from(&review))?;
-    let failed = |one: &ReviewerOutcome| Some(format!("; {} failed: {}", one.harness, one.failed.as_ref()?));
+    let failed = |one: &ReviewerOutcome| Some(failure(&one.harness, one.failed.as_ref()?));
     let failures: String = review.reviewers.iter().chain(&review.verify).filter_map(failed).collect();
     let end = (review.ended, review.is_ok());
     review.record = end_with(open, folder, review.record, end, &review.findings, &failures).await?;
     Ok(review)
+}
+
+/// What a report says of a reviewer that failed.
+pub(super) fn failure(harness: &str, why: &str) -> String {
+    format!("; {harness} failed: {why}")
 }
 
 /// Ends a review whose result is kept. Those who were to hear of it hear of it before, and once: a process that is killed
@@ -110,10 +113,8 @@ pub(super) async fn end_with(
     });
     record.ended = Some(ReviewEnd { at, ok, findings: standing });
     folder.keep(&record)?;
-    if let Some((sender, report)) = reported
-        && let Err(error) = crate::wake::bring(open, &sender, report, WAKE).await
-    {
-        tracing::warn!(error = %store::reasons(&error), %report, "those who have got a review's findings are not woken");
+    if let Some((sender, sent)) = reported {
+        reports::wake(open, &sender, &sent).await;
     }
     Ok(record)
 }
@@ -279,14 +280,14 @@ fn said(outcome: &ReviewerOutcome, what: &str) -> String {
     }
 }
 
-/// Sends what came of a review to those who were to have it, and wakes them.
+/// Sends what came of a review to those who were to have it. Returns the sender, and what they have got.
 async fn report(
     open: &Open,
     record: &ReviewRecord,
     findings: &[Finding],
     standing: usize,
     failures: &str,
-) -> Result<Option<(Principal, MessageId)>, CommandError> {
+) -> Result<Option<(Principal, Vec<MessageId>)>, CommandError> {
     if record.report.is_empty() {
         return Ok(None);
     }
@@ -317,7 +318,11 @@ async fn report(
         claims_to_be: None,
     };
     let sender = open.mesh.identify(&call).await?;
-    let id = record.id.to_string();
-    let sent = open.mesh.send_for_review(&id, record.by.as_ref(), &record.report, draft).await?;
-    Ok(Some((sender, sent.id)))
+    let (id, mut sent) = (record.id.to_string(), Vec::new());
+    for to in &record.report {
+        let one = std::slice::from_ref(to);
+        let outcome = open.mesh.send_for_review(&id, record.by.as_ref(), one, draft.clone()).await;
+        reports::note(outcome, (record.id, to), &mut sent);
+    }
+    Ok(Some((sender, sent)))
 }

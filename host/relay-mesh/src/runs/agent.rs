@@ -1,7 +1,6 @@
 //! A run as an agent of the mesh: joining, reserving, reporting, leaving.
 
 use std::path::Path;
-use std::time::Duration;
 
 use mesh::agents::Profile;
 use mesh::messages::{Draft, LONGEST_BODY, Message, Priority, shortened};
@@ -13,24 +12,23 @@ use mesh::runs::{RunChanges, RunRecord, RunReport, agent_label};
 use mesh::sessions::{Principal, SessionRef};
 use mesh::{Fetch, Others, Own, Release, Reserve, Reserved};
 
+use super::reports;
 use crate::compose::Open;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::{patterns, wake};
+use crate::patterns;
 
 /// How long a reservation outlasts the time of its run, so that a run that is being ended still holds it.
 const AFTER: u64 = 5 * 60_000;
-/// How long to try to wake who gets the report.
-const WAKE: Duration = Duration::from_secs(5);
 /// Mail that goes into a result.
 const MAIL: usize = 100;
 
-/// The session that a run begins as: its own, or the one that it continues.
+/// The session that a run is: what its harness called it, and before that its own, or the one that it continues.
 fn session(record: &RunRecord) -> SessionRef {
-    let id = match &record.task.start {
-        Start::Fresh(id) | Start::Resume(id) => id.clone(),
+    let id = match (&record.session, &record.task.start) {
+        (Some(id), _) | (None, Start::Fresh(id) | Start::Resume(id)) => id.clone(),
         // A copy of a session has an id that only the harness knows.
-        Start::Fork(_) => format!("run-{}", record.id),
+        (None, Start::Fork(_)) => format!("run-{}", record.id),
     };
     SessionRef { harness: record.harness.clone(), id }
 }
@@ -125,15 +123,13 @@ pub(super) async fn unread(open: &Open, principal: &Principal) -> Vec<Message> {
     }
 }
 
-/// Sends a result to those who were to have it. A run that two processes conclude is reported once.
-pub(super) async fn report(
-    open: &Open,
-    principal: &Principal,
-    report: &RunReport,
-) -> Result<Option<MessageId>, CommandError> {
+/// Sends a result to those who were to have it. A run that two processes conclude is reported once to each. Returns what
+/// they have got.
+pub(super) async fn report(open: &Open, principal: &Principal, report: &RunReport) -> Vec<MessageId> {
     let RunReport { record, verdict, outcome, .. } = report;
+    let mut sent = Vec::new();
     if record.report.is_empty() {
-        return Ok(None);
+        return sent;
     }
     let mut body = format!("Run {} of {} ended: {}", record.id, record.harness, verdict.ending.as_str());
     if let Some(why) = &verdict.why {
@@ -157,14 +153,11 @@ pub(super) async fn report(
         idempotency_key: Some(format!("run-{}", record.id)),
         ..Draft::default()
     };
-    Ok(Some(open.mesh.send(principal, &record.report, draft).await?.id))
-}
-
-/// Wakes those who have got a report.
-pub(super) async fn wake_reported(open: &Open, principal: &Principal, report: MessageId) {
-    if let Err(error) = wake::bring(open, principal, report, WAKE).await {
-        tracing::warn!(error = %store::reasons(&error), %report, "those who have got a run's result are not woken");
+    for to in &record.report {
+        let outcome = open.mesh.send(principal, std::slice::from_ref(to), draft.clone()).await;
+        reports::note(outcome, (record.id, to), &mut sent);
     }
+    sent
 }
 
 /// Notes that the run has ended.

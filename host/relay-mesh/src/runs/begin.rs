@@ -334,6 +334,8 @@ fn reserve_id(
         earlier: None,
         below: request.below,
         spent: None,
+        session: None,
+        halt: None,
         ended: None,
         applied: None,
     };

@@ -171,6 +171,17 @@ pub(crate) async fn is_as_it_ended(git: &Git, record: &RunRecord, run: &RunFolde
     difference(git, top, &run.scratch(), &tree).await.is_ok_and(|now| now.left_out.is_empty() && now.patch == patch)
 }
 
+/// Whether all that the worktree of a run holds was applied: a process that is killed after that leaves it.
+pub(crate) async fn holds_what_was_applied(git: &Git, record: &RunRecord, run: &RunFolder) -> bool {
+    let Some(patch) = record.applied.and_then(|_| kept_patch(record, run)) else { return false };
+    is_as_it_ended(git, record, run, &patch).await && nested_within(git, &record.workplace).await.is_none()
+}
+
+/// Removes the worktree of a run that was applied, if it holds nothing else. Returns whether it is gone.
+pub(crate) async fn remove_if_applied(git: &Git, record: &RunRecord, run: &RunFolder) -> bool {
+    holds_what_was_applied(git, record, run).await && remove_applied(git, &record.workplace).await.is_none()
+}
+
 /// The difference between a tree and the working copy of now. The tree from before a run lies among the run's own
 /// objects.
 async fn difference(git: &Git, top: &Path, own: &Path, before: &Tree) -> Result<Changes, GitError> {

@@ -2,13 +2,15 @@
 
 use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Start, Usage};
-use mesh::runs::{RunEnd, RunId, RunRecord, RunReport, SchemaCheck, UsageScope, asked_again, judge, usage_of_run};
+use mesh::runs::{
+    Halt, RunEnd, RunId, RunRecord, RunReport, SchemaCheck, UsageScope, asked_again, judge, usage_of_run,
+};
 use mesh::sessions::Principal;
 use view::RunView;
 
 use super::record_folder::RESULT;
 use super::supervise::Attempt;
-use super::{AnswerSchema, MARK, RunFolder, Runs, agent, changes, files};
+use super::{AnswerSchema, MARK, RunFolder, Runs, agent, changes, files, reports};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
@@ -34,6 +36,11 @@ pub(super) async fn conclude(
     Conclusion { attempt, mut notes }: Conclusion,
 ) -> Result<RunReport, CommandError> {
     let Attempt { outcome, exit, halt } = attempt;
+    // Before anybody is told, so that what is concluded again is told alike.
+    if halt != Halt::No && record.halt != Some(halt) {
+        record.halt = Some(halt);
+        folder.keep(&record)?;
+    }
     let answer = match &record.task.schema {
         None => SchemaCheck::Free,
         Some(schema) => AnswerSchema::of(schema)?.check(&outcome),
@@ -65,17 +72,11 @@ pub(super) async fn conclude(
     // The result and the report first: a run that has ended has them, and one whose process is killed before it is told
     // to have ended is concluded again.
     folder.write(RESULT, &bytes)?;
-    let reported = agent::report(open, principal, &report).await.unwrap_or_else(|error| {
-        let error = store::reasons(&error);
-        tracing::warn!(%error, run = %report.record.id, "a run's result could not be sent");
-        None
-    });
+    let reported = agent::report(open, principal, &report).await;
     agent::leave(open, principal).await;
     folder.keep(&report.record)?;
     open.mesh.note_run_ended(&report.record).await;
-    if let Some(reported) = reported {
-        agent::wake_reported(open, principal, reported).await;
-    }
+    reports::wake(open, principal, &reported).await;
     if changed == 0 {
         changes::remove_if_clean(&git, &report.record.workplace).await;
     }

@@ -3,7 +3,7 @@
 //! the crate `processes`.
 //!
 //! Each run has a folder, `runs/ID` of the data folder, from which any process can tell how it stands. A run whose
-//! process was killed is concluded by the next command that looks ([`settle`]). Only the cleanup reads all
+//! process was killed is concluded by the next command that looks, or by the server ([`settle`]). Only the cleanup reads all
 //! records: what is live has a mark, and what ended with a session a name ([`by_session`]).
 
 mod agent;
@@ -19,13 +19,14 @@ pub(crate) mod for_clients;
 pub(crate) mod permission;
 pub(crate) mod reading;
 pub(crate) mod record_folder;
+pub(crate) mod reports;
 pub(crate) mod retention;
 mod schema;
 pub(crate) mod settle;
 pub(crate) mod stop;
 pub(crate) mod supervise;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod worktrees;
 
 use mesh::ports::harness::{Harness, HarnessError};

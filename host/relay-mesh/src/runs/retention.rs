@@ -5,10 +5,10 @@ use mesh::DryRun;
 use mesh::allowances::still_counts;
 use mesh::ports::data_files::Amount;
 use mesh::ports::machine::Instant;
-use mesh::runs::Workplace;
+use mesh::runs::{RunRecord, Workplace};
 use processes::git::Git;
 
-use super::changes::remove_if_clean;
+use super::changes::{holds_what_was_applied, remove_if_applied, remove_if_clean};
 use super::{RunFolder, Runs, RunsError, worktrees};
 use crate::retention::folders;
 
@@ -54,8 +54,8 @@ pub(crate) async fn delete_old(
 
 /// A run that nobody needs any more, unless its worktree holds work.
 enum Over {
-    /// It ended long ago, and worked here.
-    Ended(Workplace),
+    /// It ended long ago.
+    Ended(Box<RunRecord>),
     /// A process was killed while it made or deleted it.
     Unrecorded,
 }
@@ -69,12 +69,15 @@ impl Over {
         };
         let is_old = record.ended.as_ref().is_some_and(|end| end.at < before);
         let is_over = is_old && !still_counts(record.by.as_ref(), record.started, now);
-        is_over.then_some(Over::Ended(record.workplace))
+        is_over.then(|| Over::Ended(Box::new(record)))
     }
 
     async fn holds_work(&self, git: &Git, folder: &RunFolder) -> Option<String> {
         match self {
-            Over::Ended(workplace) => holds_work(git, workplace).await,
+            Over::Ended(record) => {
+                let worktree = holds_work(git, &record.workplace).await?;
+                (!holds_what_was_applied(git, record, folder).await).then_some(worktree)
+            }
             Over::Unrecorded => folder.worktree().exists().then(|| folder.worktree().display().to_string()),
         }
     }
@@ -84,7 +87,9 @@ impl Over {
 /// all runs, without which another process may be applying this one.
 async fn is_given_up(git: &Git, folder: &RunFolder, times: (Instant, Instant)) -> bool {
     match Over::of(folder, times) {
-        Some(Over::Ended(workplace)) => remove_if_clean(git, &workplace).await,
+        Some(Over::Ended(record)) => {
+            remove_if_clean(git, &record.workplace).await || remove_if_applied(git, &record, folder).await
+        }
         Some(Over::Unrecorded) => !folder.worktree().exists(),
         None => false,
     }

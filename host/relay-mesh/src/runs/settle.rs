@@ -35,9 +35,15 @@ pub(crate) async fn settle_applying(context: &Context, runs: &Runs) {
     }
 }
 
-/// Concludes every run whose process was killed. Errors are only logged: the next command tries again.
+/// Concludes every run whose process was killed, and takes back what was applied half-way. Errors are only logged: the
+/// next command tries again.
 pub(crate) async fn settle(context: &Context, open: &Open, runs: &Runs) {
     settle_applying(context, runs).await;
+    settle_runs(context, open, runs).await;
+}
+
+/// The same without touching the user's folder, of which only a command of the user's tells.
+pub(crate) async fn settle_runs(context: &Context, open: &Open, runs: &Runs) {
     for (folder, record) in runs.live() {
         if folder.stage(&record, open.machine.as_ref()) != RunStage::Abandoned {
             continue;
@@ -65,8 +71,13 @@ async fn settle_one(context: &Context, open: &Open, folder: &RunFolder) -> Resul
     let principal = agent::join(open, &mut record, std::process::id()).await?;
     let became = if folder.was_given_up() { "could not bring it to its end" } else { "was killed" };
     let notes = vec![format!("the process that ran it {became}; this was put together from what it left")];
-    conclude::conclude(context, open, folder, record, &principal, Conclusion { attempt, notes }).await?;
-    Ok(())
+    let conclusion = Conclusion { attempt, notes };
+    let concluded = conclude::conclude(context, open, folder, record, &principal, conclusion).await;
+    if concluded.is_err() {
+        // This process may live long, and does not work on it.
+        agent::leave(open, &principal).await;
+    }
+    concluded.map(drop)
 }
 
 /// What the last start of the harness's program came to, from its files.
@@ -74,11 +85,12 @@ async fn attempt(open: &Open, folder: &RunFolder, record: &RunRecord) -> Attempt
     let of = |what| folder.of_attempt(what, record.attempts);
     let ended = processes::ended_as_written(&of("ended"), &of("errors"));
     let exit = exit_of(&ended);
-    let halt = match halt_of(ended.cause, record) {
+    let by_its_files = || match halt_of(ended.cause, record) {
         // Nobody was there to see more than that it was over.
         Halt::Unguarded if record.attempts == 0 => Halt::Abandoned,
         halt => halt,
     };
+    let halt = record.halt.unwrap_or_else(by_its_files);
     let replayed = async {
         let harness = open.mesh.harnesses().get(&record.harness).await.ok().flatten()?;
         let runner = runner_of(harness.as_ref()).ok()?;

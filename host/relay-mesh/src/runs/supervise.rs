@@ -274,6 +274,11 @@ impl Work<'_> {
         let process = running.map_or_else(std::process::id, |program| program.pid);
         if let Err(error) = self.open.mesh.run_is(self.principal, session, process).await {
             tracing::warn!(%error, "the session of a run could not be noted");
+            return;
+        }
+        self.record.session = Some(session.to_owned());
+        if let Err(error) = self.folder.keep(self.record) {
+            tracing::warn!(%error, "the session of a run could not be noted in its record");
         }
     }
 

@@ -4,6 +4,7 @@ pub(crate) mod background;
 pub(crate) mod nats;
 pub(crate) mod of_harness;
 pub(crate) mod record;
+pub(crate) mod settling;
 pub(crate) mod token;
 
 use std::io::ErrorKind;

@@ -101,7 +101,10 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
     if record.ended.is_none() {
         return Err(refused(format!("run {} has not ended", record.id), "wait for its end, or stop it", Exit::Held));
     }
+    let git = changes::git(context);
     if let Some(at) = record.applied {
+        // The process that had applied it may have been killed before it removed the worktree.
+        changes::remove_if_applied(&git, &record, &folder).await;
         let what = format!("run {} was applied at {}", record.id, crate::shapes::rfc3339(at));
         return Err(refused(what, "its changes are in the folder already", Exit::Held));
     }
@@ -117,7 +120,6 @@ pub(super) async fn apply(id: &str, context: &Context) -> Result<Exit, CommandEr
     if patch.is_empty() {
         return Err(refused(format!("run {} changed nothing", record.id), "there is nothing to apply", Exit::NotFound));
     }
-    let git = changes::git(context);
     if let Err(error) = git.fits(&top, &patch).await {
         return Err(CommandError::caused_by(
             &format!("the changes of run {} do not fit `{}`, and nothing was applied", record.id, top.display()),

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use mesh::ports::machine::Instant;
+use mesh::reviews::PipelineRecord;
 use mesh::runs::{RunEnd, RunRecord};
 use mesh::{DryRun, Scope};
 use tokio::time::timeout;
 
+use super::reviews::begun_pipeline;
 use super::*;
 use crate::driven::{self, DrivenFolder};
+use crate::pipelines::{self, Pipelines};
 use crate::runs::RunFolder;
 
 /// How long something is watched that must not happen.
@@ -52,6 +55,52 @@ async fn what_goes_is_looked_at_again_with_the_lock() {
     drop(held);
     let deleted = timeout(LONG, deletes).await.expect("it goes on").expect("locked");
     assert_eq!((deleted.runs.count, runs.ids()), (0, vec![folder.id]));
+}
+
+/// As a process leaves it that is killed after it has noted that the run was applied.
+#[tokio::test]
+async fn the_worktree_of_a_run_that_was_applied_goes_with_it_unless_it_holds_more() {
+    for (more, expected) in [(false, (1, 0)), (true, (0, 1))] {
+        let stage = Stage::new(EDITS).with_repository();
+        let (runs, git) = (stage.runs(), changes::git(&stage.context));
+        let (folder, record) = old(&stage, Reach::Edit).await;
+        folder.keep(&RunRecord { applied: Some(Instant(1)), ..record }).expect("kept");
+        if more {
+            std::fs::write(folder.worktree().join("more"), "more\n").expect("written");
+        }
+        for dry_run in [DryRun::Yes, DryRun::No] {
+            let deleted = retention::delete_old(&runs, &git, (LATER, LATER), dry_run).await.expect("locked");
+            assert_eq!((deleted.runs.count, deleted.kept.len()), expected, "{dry_run:?}");
+        }
+        assert_eq!(folder.worktree().exists(), more);
+    }
+}
+
+/// The same of a pipeline, by `runs gc` and by a further `apply`.
+#[tokio::test]
+async fn the_worktree_of_a_pipeline_that_was_applied_goes_unless_it_holds_more() {
+    for (more, is_applied_again) in [(false, false), (false, true), (true, false), (true, true)] {
+        let stage = Stage::new(ANSWERS).with_repository();
+        let begun = begun_pipeline(&stage).await;
+        let (folder, git, now) = (begun.folder, changes::git(&stage.context), Some(Instant(1)));
+        let record = PipelineRecord { ended: now, applied: now, ..begun.record };
+        drop(begun.alone);
+        std::fs::write(folder.worktree().join("new"), "new\n").expect("written");
+        let applied = pipelines::until_now(&git, &folder, &record).await.expect("told").patch;
+        folder.keep_applied(&applied).expect("kept");
+        folder.keep(&record).expect("kept");
+        if more {
+            std::fs::write(folder.worktree().join("more"), "more\n").expect("written");
+        }
+        if is_applied_again {
+            let refused = pipelines::apply(&stage.context, &stage.open, &record.id.to_string()).await;
+            assert!(refused.is_err_and(|error| error.to_string().contains("was applied")));
+        } else {
+            let all = Pipelines::of(&stage.context.settings.dir.value);
+            assert_eq!(all.remove_empty_worktrees(&git).await, usize::from(!more));
+        }
+        assert_eq!(folder.worktree().exists(), more, "{is_applied_again}");
+    }
 }
 
 #[tokio::test]

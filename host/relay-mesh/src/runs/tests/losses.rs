@@ -1,6 +1,10 @@
 //! What a run must not lose: work that no patch carries, its end, its budget, its turn.
 
+use mesh::names::AgentName;
+use mesh::runs::RunRecord;
+
 use super::*;
+use crate::runs::RunFolder;
 
 /// Makes a repository with a commit in its worktree.
 const NESTS: &str = "PATH=$PATH:/usr/local/bin; echo two > old; mkdir inner; cd inner; git init --quiet .; \
@@ -83,7 +87,9 @@ async fn a_run_that_could_not_be_brought_to_its_end_is_concluded_by_the_next_com
 
 #[tokio::test]
 async fn a_run_is_reported_before_it_has_ended_and_once() {
-    let taken = "for record in ../data/runs/*/record.json; do until grep -q s-1 $record; do sleep 0.02; done; \
+    // Once its session is noted, its record is kept at its end alone.
+    let taken = "for record in ../data/runs/*/record.json; do \
+        until grep -q '\"session\":\"s-1\"' $record; do sleep 0.02; done; \
         mv $record $record.old; mkdir $record; done";
     let stage = Stage::new(&format!("cat >/dev/null; echo session s-1; {taken}; echo answer done"));
     let nobody = stage.open.mesh.identify(&stage.context.call(None)).await.expect("identified");
@@ -108,6 +114,94 @@ async fn a_run_is_reported_before_it_has_ended_and_once() {
     settle::settle(&stage.context, &stage.open, &stage.runs()).await;
     assert!(folder.record().expect("a record").ended.is_some());
     assert_eq!(reports().await, one);
+}
+
+/// A process that is gone.
+pub(super) fn dead() -> Process {
+    Process { pid: u32::MAX, start: 1, space: None }
+}
+
+/// An agent that is nobody's session.
+pub(super) async fn registered(stage: &Stage, name: &str) -> AgentName {
+    let nobody = stage.open.mesh.identify(&stage.context.call(None)).await.expect("identified");
+    let name: AgentName = name.parse().expect("a name");
+    let wanted = Registration { name: Some(name.clone()), ..Registration::default() };
+    stage.open.mesh.register(&nobody, wanted).await.expect("registered");
+    name
+}
+
+/// Concludes a run once more, as if its process had been killed before it could say that the run had ended.
+async fn concluded_again(stage: &Stage, record: RunRecord, report: &[&str]) -> RunRecord {
+    let folder = stage.runs().folder(record.id);
+    let report = report.iter().map(|name| (*name).to_owned()).collect();
+    folder.keep(&RunRecord { ended: None, supervisor: dead(), report, ..record }).expect("kept");
+    let marks = stage.context.settings.dir.value.join("runs/live");
+    std::fs::write(marks.join(folder.id.to_string()), "").expect("written");
+    settle::settle(&stage.context, &stage.open, &stage.runs()).await;
+    folder.record().expect("a record")
+}
+
+#[tokio::test]
+async fn a_run_that_is_concluded_again_ended_as_it_was_told() {
+    let stage = Stage::new("echo spent 200; sleep 300");
+    let report = stage.ran(RunRequest { cost: Some(100), ..stage.request() }).await;
+    let ended = concluded_again(&stage, report.record, &[]).await.ended.expect("it has ended");
+    assert_eq!((ended.ending, ended.why), (Ending::Cost, report.verdict.why));
+}
+
+#[tokio::test]
+async fn each_recipient_gets_the_report_of_a_run_that_is_concluded_again_in_other_words() {
+    let stage = Stage::new(ANSWERS);
+    let (alice, bob) = (registered(&stage, "alice").await, registered(&stage, "bob").await);
+    let record = stage.ran(RunRequest { report: vec!["alice".to_owned()], ..stage.request() }).await.record;
+    let id = record.id;
+    // What it answered cannot be told any more.
+    std::fs::remove_file(stage.runs().folder(id).of_attempt("output", 1)).expect("there");
+    let ended = concluded_again(&stage, record, &["alice", "bob"]).await.ended.expect("it has ended");
+    assert_eq!(ended.ending, Ending::BrokeOff);
+    for (agent, said) in [(alice, "answered"), (bob, "broke-off")] {
+        let mail = stage.open.mesh.fetch(&agent, &Fetch { peek: true, ..Fetch::default() }).await.expect("read");
+        let subjects: Vec<_> = mail.messages.into_iter().map(|fetched| fetched.message.subject).collect();
+        assert_eq!(subjects, [format!("run {id}: {said}")], "{agent}");
+    }
+}
+
+/// Says that the process of a run is gone, and returns once its guard is.
+async fn leave_alone(stage: &Stage, folder: &RunFolder) {
+    let record = RunRecord { supervisor: dead(), ..folder.record().expect("a record") };
+    folder.keep(&record).expect("kept");
+    while folder.stage(&record, stage.open.machine.as_ref()) == RunStage::Running {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_run_whose_harness_named_its_session_is_concluded_later_as_the_agent_that_it_was() {
+    let stage = Stage::new("echo session s-1; sleep 300");
+    let worker: AgentName = "worker".parse().expect("a name");
+    let request = RunRequest { name: Some(worker.clone()), ..stage.request() };
+    let begun = begin::begin(&stage.context, &stage.open, request).await.expect("begun");
+    let folder = begun.folder.clone();
+    let (mut stop, mut heard) = (Stop::listen().expect("signals"), Heard(Vec::new()));
+    {
+        let work = supervise(&stage.context, &stage.open, begun, &mut stop, &mut heard);
+        let is_named = async {
+            while folder.record().expect("a record").session.is_none() {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        // Dropping it closes the leash, as the system does when a process is killed.
+        tokio::select! { _ = work => panic!("it goes on"), () = is_named => {} }
+    }
+    let nobody = stage.open.mesh.identify(&stage.context.call(None)).await.expect("identified");
+    let draft = Draft { body: "are you there?".to_owned(), ..Draft::default() };
+    stage.open.mesh.send(&nobody, &["worker".to_owned()], draft).await.expect("sent");
+    leave_alone(&stage, &folder).await;
+    settle::settle(&stage.context, &stage.open, &stage.runs()).await;
+    let record = folder.record().expect("a record");
+    assert_eq!((record.ended.is_some(), record.agent), (true, Some(worker)));
+    let result: Value = serde_json::from_slice(&folder.read("result.json").expect("a result")).expect("JSON");
+    assert!(result["mail"].to_string().contains("are you there?"), "{result}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 mod cleanup;
 mod losses;
+mod reviews;
 mod scripted;
 mod sessions;
 mod unfinished;
@@ -31,10 +32,10 @@ use crate::render::{Format, Printer, Talk};
 use crate::signals::Stop;
 
 /// A data folder, a repository, and a mesh whose one harness is scripted.
-struct Stage {
-    folder: tempfile::TempDir,
-    context: Context,
-    open: Open,
+pub(crate) struct Stage {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) context: Context,
+    pub(crate) open: Open,
 }
 
 struct Heard(Vec<RunEvent>);
@@ -46,7 +47,7 @@ impl Audience for Heard {
 }
 
 impl Stage {
-    fn new(fresh: &str) -> Stage {
+    pub(crate) fn new(fresh: &str) -> Stage {
         Stage::with(fresh, "exit 9", &[])
     }
 
@@ -74,7 +75,7 @@ impl Stage {
         Stage { folder, context, open: Open { mesh, ..open } }
     }
 
-    fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         std::fs::canonicalize(&self.context.workdir).expect("there")
     }
 
