@@ -45,7 +45,9 @@ fn any_acp_agent_is_driven_once_its_user_has_allowed_its_command_line() {
         let id = send_with(&scene.stage, "helper", "Is the door shut?", &["--from", "alice"]);
         let replied = || unread(&scene.stage, "alice").into_iter().find(|mail| mail.contains("It is shut."));
         wait_or_show("its final words come back", replied, || scene.told());
-        assert_eq!(scene.status(&id), "acknowledged");
+        // The receipt comes after the reply.
+        let acknowledged = || (scene.status(&id) == "acknowledged").then_some(());
+        wait_or_show("the reply acknowledges", acknowledged, || scene.told());
         let listed: Value = scene.ok(&["spawn", "list"]);
         assert_eq!(listed["agents"][0]["harness"], "acp", "{listed}");
         assert_eq!(scene.relay(&["dismiss", "helper"]).code, Some(0));

@@ -78,6 +78,12 @@ fn row(scene: &Spawning, thread: &str) -> Value {
     found.unwrap_or_else(|| panic!("no thread {thread}: {:?}", rows(scene, &[])))
 }
 
+/// The same once its turn is known to be over: its answer comes before that.
+fn idle_row(scene: &Spawning, thread: &str) -> Value {
+    let idle = || Some(row(scene, thread)).filter(|row| row["status"] == "idle");
+    wait_or_show("the thread is idle", idle, || scene.told())
+}
+
 fn audit(scene: &Spawning) -> Vec<Value> {
     let printed = scene.relay(&["log", "--type", "audit", "--json"]);
     printed.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
@@ -108,6 +114,7 @@ fn f1_f2_f5_f8_f9_f10_a_conversation_with_codex() {
             }),
         );
         assert_eq!(said, "Said: Say hello");
+        idle_row(&scene, &thread);
         let request = last_request(&scene.model);
         for part in ["You are a test double.", "Be brief.", "You are the agent `codex-1`", "Branch: main", "Folder: "] {
             assert!(request.contains(part), "{part}: {request}");
@@ -136,7 +143,7 @@ fn f1_f2_f5_f8_f9_f10_a_conversation_with_codex() {
         let listed = called(&mut lead, "codex_threads", &json!({"tag": "greeting"}))["structuredContent"].clone();
         let listed = &listed["threads"][0];
         assert_eq!((&listed["threadId"], &listed["branch"]), (&json!(thread), &json!("topic")), "{listed}");
-        let kept = row(&scene, &thread);
+        let kept = idle_row(&scene, &thread);
         for (field, value) in
             [("identity", "codex"), ("agent", "codex-1"), ("tag", "greeting"), ("status", "idle"), ("by", "lead")]
         {

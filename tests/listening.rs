@@ -325,7 +325,7 @@ fn a_connector_runs_the_commands_that_it_names_for_whom_the_person_has_allowed()
     let waits = test_support::wait_for("it waits", || of(&review)["waits"].as_str().map(str::to_owned));
     assert!(waits.contains("cmd allow alice /review --to carol"), "{waits}");
     // This test's own process is the session's, and no shell below it consents. One that nobody is above does.
-    let below_nobody = format!("(sleep 0.3; '{}' cmd allow alice) >/dev/null 2>&1 &", stage.binary().display());
+    let below_nobody = format!("(sleep 3; '{}' cmd allow alice) >/dev/null 2>&1 &", stage.binary().display());
     Program::new("sh").args(["-c", &below_nobody]).envs(stage.environment()).within(&stage.project).succeed();
     let asked = connector.next("command");
     assert_eq!(

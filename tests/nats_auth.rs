@@ -9,8 +9,10 @@ use async_nats::{Client, ConnectOptions, HeaderMap};
 use serde_json::{Value, json};
 use test_support::{NatsServer, Outcome, Stage};
 
-/// How long the hostile machine waits for an answer. A missing service answers at once or never.
+/// How long the hostile machine waits for an answer that it must not get. A missing service answers at once or never.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long it waits for what it may have.
+const READS: Duration = Duration::from_secs(30);
 
 /// A machine of the mesh.
 struct Machine {
@@ -161,12 +163,17 @@ impl Evil {
 
     /// Waits until the server has handled all earlier requests.
     async fn settled(&self) {
-        let sent = jetstream::new(self.client.clone())
+        let sent = within(&self.client, READS)
             .publish(format!("relay.{}.barrier", self.name), "{}".into())
             .await
             .expect("sent");
         sent.await.expect("its own subjects take it");
     }
+}
+
+/// The domain's streams, where each answer is waited for so long.
+fn within(client: &Client, patience: Duration) -> jetstream::Context {
+    jetstream::context::ContextBuilder::new().domain("relay").timeout(patience).build(client.clone())
 }
 
 /// Output without the minutes left, which change meanwhile.
@@ -234,8 +241,8 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
         }
     }
     // It ends the command and releases alice's reservation in the stored records.
-    let js = jetstream::context::ContextBuilder::new().domain("relay").timeout(PATIENCE).build(evil.client.clone());
-    let map = js.get_stream("KV_RELAY_MAP").await.expect("it may read");
+    let (js, reads) = (within(&evil.client, PATIENCE), within(&evil.client, READS));
+    let map = reads.get_stream("KV_RELAY_MAP").await.expect("it may read");
     let key = format!("$KV.RELAY_MAP.{here}.reservations.>");
     let ledger = map.get_last_raw_message_by_subject(&key).await.expect("it may read");
     let shared = ledger.subject.rsplit_once(&format!("{here}.")).expect("the subject of a value").1.to_owned();
@@ -268,6 +275,7 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
             }
         }
         let consumer = consumer::push::Config { deliver_subject: target, ..consumer::push::Config::default() };
+        let map = js.get_stream_no_info("KV_RELAY_MAP").await.expect("nothing is asked yet");
         map.create_consumer(consumer).await.expect_err("it may follow nothing by a consumer");
     }
     evil.settled().await;
@@ -275,11 +283,12 @@ async fn a_hostile_machine_passes_for_nobody_and_destroys_nothing() {
 
     // It deletes.
     for name in ["KV_RELAY_MAP", "RELAY_MESSAGES"] {
-        let stream = js.get_stream(name).await.expect("it may read");
+        let config = reads.get_stream(name).await.expect("it may read").cached_info().config.clone();
+        let stream = js.get_stream_no_info(name).await.expect("nothing is asked yet");
         stream.purge().await.expect_err("it may not purge");
         stream.delete_message(1).await.expect_err("it may not delete");
         assert!(js.delete_stream(name).await.is_err(), "it may not delete the stream");
-        let other = stream::Config { max_messages: 1, ..stream.cached_info().config.clone() };
+        let other = stream::Config { max_messages: 1, ..config };
         js.update_stream(other).await.expect_err("it may not change the stream");
     }
     let greedy =
@@ -311,7 +320,7 @@ async fn what_belongs_to_one_machine_never_leaves_it() {
     let name = mesh.evil.name.clone();
     let options = ConnectOptions::with_user_and_password(name.clone(), password(&name));
     let evil = options.connect(mesh.server.url()).await.expect("it has a login");
-    let js = jetstream::context::ContextBuilder::new().domain("relay").timeout(PATIENCE).build(evil);
+    let js = within(&evil, READS);
     let mut kept = 0;
     for name in ["KV_RELAY_MAP", "RELAY_MESSAGES"] {
         let stream = js.get_stream(name).await.expect("it may read");

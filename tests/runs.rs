@@ -491,8 +491,11 @@ fn a_run_may_start_no_run_and_allow_nothing() {
     assert_eq!(below(&["runs", "allow", "bob", "claude"]).code, Some(4), "also below a run that is over");
     let after = below(&["run", "claude", "hello"]);
     assert!(after.code == Some(4) && after.stderr.contains("run"), "{after:?}");
-    let log = stage.relay_ok(&["log", "--json", "--type", "run-started", "--type", "run-ended"]);
-    let told: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let told = wait_for("its begin and its end are logged", || {
+        let log = stage.relay_ok(&["log", "--json", "--type", "run-started", "--type", "run-ended"]);
+        let told: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        (told.len() > 1).then_some(told)
+    });
     let told: Vec<_> =
         told.iter().map(|line| (line["event"].as_str(), line["id"].as_str(), line["ended"].as_str())).collect();
     assert_eq!(

@@ -3,7 +3,9 @@
 //! is scripted.
 
 use serde_json::{Value, json};
-use test_support::{Codex, Host, Model, OpenCode, Program, Script, Stage, isolated, session_of, wait_for};
+use test_support::{
+    Codex, Host, Model, OpenCode, Program, Script, Stage, isolated, session_of, wait_for, wait_or_show,
+};
 
 /// A project's own command, as users write them.
 const GREET: &str = "---\ndescription: Greets somebody\n---\nGreet $ARGUMENTS kindly.\n";
@@ -66,8 +68,8 @@ fn opencode_runs_a_command_over_http_where_no_connector_answers() {
         server.say(&session, "build", "Join as alice.");
         OpenCode::disconnect(&stage);
         let _host = Host::start(&stage);
-        let told = stage.run(&["cmd", "alice", "/nothing", "--from", "bob", "--ttl", "3s", "--wait"]);
-        assert!(told.stderr.contains("has no command /nothing"), "{told:?}");
+        let id = asked(&stage, &["cmd", "alice", "/nothing", "--from", "bob"]);
+        waits_because(&stage, &id, "has no command /nothing");
         let id = asked(&stage, &["cmd", "alice", "/greet", "the", "world", "--from", "bob"]);
         let ended = ended(&stage, &id);
         assert_eq!((&ended["status"], &ended["by"]), (&"done".into(), &"command".into()), "{ended}");
@@ -118,8 +120,8 @@ fn codex_compacts_and_reviews_for_a_sender_whom_the_person_has_allowed() {
             let ended = ended(&stage, &asked(&stage, &words));
             assert_eq!((&ended["status"], &ended["by"]), (&"done".into(), &means.into()), "{ended}");
         }
-        let refused = stage.run(&["cmd", "alice", "/model", "x", "--from", "bob", "--ttl", "3s", "--wait"]);
-        assert!(refused.stderr.contains("runs /model only from its own terminal"), "{refused:?}");
+        let id = asked(&stage, &["cmd", "alice", "/model", "x", "--from", "bob"]);
+        waits_because(&stage, &id, "runs /model only from its own terminal");
     });
 }
 
@@ -194,6 +196,12 @@ fn command(stage: &Stage, id: &str) -> Value {
         serde_json::from_str(&stage.relay_ok(&["cmd", "list", "--all", "--json"])).expect("--json writes JSON");
     let found = all["commands"].as_array().into_iter().flatten().find(|one| one["id"] == id);
     found.cloned().unwrap_or_else(|| panic!("{id} is not among {all}"))
+}
+
+/// Waits until a command waits for a reason with these words.
+fn waits_because(stage: &Stage, id: &str, words: &str) {
+    let waits = || text(&command(stage, id), "waits").filter(|waits| waits.contains(words));
+    wait_or_show(&format!("it waits, because it {words}"), waits, || command(stage, id).to_string());
 }
 
 /// Waits until a command has ended.

@@ -6,6 +6,9 @@ use test_support::{
     ModelAnswer, Program, Script, Spawning, Victim, isolated, presence_of, send_with, unread, wait_or_show,
 };
 
+/// A command that sleeps until the project has a file `go`.
+const UNTIL_GO: &str = "until test -e go; do sleep 0.1; done";
+
 fn codex(script: Script) -> Spawning {
     Spawning::of(env!("CARGO_BIN_EXE_relay-mesh"), "codex", script)
 }
@@ -68,7 +71,7 @@ fn d5_d12_a_message_of_another_agent_joins_a_turn_and_its_command_stops_one() {
                 .say("Say hello", "Hello.")
                 .answer_with("Go to sleep", sleeps)
                 .answer_with("Sleep again", sleeps)
-                .call("Sleep shortly", "exec_command", json!({"cmd": "sleep 3", "yield_time_ms": 200_000}))
+                .call("Sleep shortly", "exec_command", json!({"cmd": UNTIL_GO, "yield_time_ms": 200_000}))
                 .say("Wake up", "I am up.")
                 .otherwise(|_| test_support::ModelAnswer::Say("Done.".to_owned())),
         );
@@ -106,9 +109,13 @@ fn d5_d12_a_message_of_another_agent_joins_a_turn_and_its_command_stops_one() {
         assert!(failed.to_string().contains("no turn runs"), "{failed}");
 
         scene.ok(&["steer", "helper", "--next", "Sleep shortly"]);
-        let sleeps = || scene.ours().iter().any(|line| line.contains("sleep 3")).then_some(());
+        let sleeps = || scene.ours().iter().any(|line| line.contains("sleep 0.1")).then_some(());
         wait_or_show("it sleeps", sleeps, || scene.told());
-        send_with(&scene.stage, "helper", "Wake up", &["--from", "lead", "--priority", "urgent"]);
+        let id = send_with(&scene.stage, "helper", "Wake up", &["--from", "lead", "--priority", "urgent"]);
+        // Codex has it before the command ends, after which it looks for what has joined the turn.
+        let is_taken = || (!["stored", "notified"].contains(&scene.status(&id).as_str())).then_some(());
+        wait_or_show("it is taken", is_taken, || scene.told());
+        std::fs::write(scene.stage.project.join("go"), "").expect("the project is writable");
         wait_or_show("it has read it", || scene.told().contains("I am up.").then_some(()), || scene.told());
         let told = scene.told();
         let turn = told.rsplit_once("Sleep shortly").and_then(|(_, since)| since.split_once("I am up."));
@@ -225,7 +232,7 @@ fn a_budget_ends_an_agent_and_mail_waits() {
 fn a_turn_that_does_not_stop_ends_with_its_program_when_time_is_up() {
     isolated(|| {
         let scene = codex(Script::new().talk("Talk", "And so on."));
-        scene.spawn("helper", &["Talk", "--for", "4s"]);
+        scene.spawn("helper", &["Talk", "--for", "20s"]);
         scene.model.wait_for_news("Talk");
         let (_, program) = scene.driven("helper");
         Program::new("kill").args(["-STOP".to_owned(), program.to_string()]).succeed();

@@ -9,6 +9,12 @@ use test_support::{
     send_with, unread, wait_for, wait_or_show,
 };
 
+/// A command that sleeps until the project has a file `go`.
+const UNTIL_GO: &str = "until test -e go; do sleep 0.1; done; echo slept";
+
+/// The harnesses that let words join the turn that runs.
+const LET_WORDS_JOIN: [&str; 2] = ["claude-code", "codex"];
+
 /// A call of a harness's shell.
 fn shell(harness: &str, command: &str) -> ModelAnswer {
     let (tool, input) = match harness {
@@ -36,7 +42,7 @@ fn beyond(harness: &str, command: &str) -> ModelAnswer {
 fn what_it_can(harness: &'static str) {
     let script = Script::new()
         .say("Say hello", "Hello.")
-        .answer_with("Sleep shortly", move |_| shell(harness, "sleep 3; echo slept"))
+        .answer_with("Sleep shortly", move |_| shell(harness, UNTIL_GO))
         .answer_with("Sleep long", move |_| shell(harness, "tail -f /dev/null"))
         .answer_with("Ask first", move |_| beyond(harness, "touch asked"))
         .say("join this", "The words came.")
@@ -77,15 +83,18 @@ fn what_it_can(harness: &'static str) {
         let begun = scene.relay(&["steer", "helper", "--next", prompt]);
         assert_eq!(begun.code, Some(0), "{begun:?} {}", scene.told());
         let goes_on = || {
+            if runs(command) {
+                return Some(());
+            }
             if let Some(ask) = question() {
                 answer(&ask, "allow");
             }
-            runs(command).then_some(())
+            None
         };
         wait_or_show(command, goes_on, || format!("{:?} {}", scene.ours(), scene.told()));
     };
-    begins("Sleep shortly", "sleep 3");
-    scene.ok(&["steer", "helper", "join this"]);
+    begins("Sleep shortly", "sleep 0.1");
+    says_meanwhile(&scene);
     let has = |words: &str| {
         wait_or_show(words, || scene.told().contains(words).then_some(()), || scene.told());
     };
@@ -139,6 +148,28 @@ fn what_it_can(harness: &'static str) {
     );
 }
 
+/// Says something while the command of the turn waits for its file, which it gets once the harness has taken the words,
+/// or once they are kept if it takes them with its next turn alone.
+fn says_meanwhile(scene: &Spawning) {
+    let log = scene.stage.folder.join("steer.log");
+    let steers = scene.stage.relay(&["steer", "helper", "join this"]).envs(scene.environment());
+    let mut steers = steers.start(&log);
+    let is_there = || {
+        if steers.child.try_wait().expect("a child can be asked").is_some() {
+            return Some(());
+        }
+        let record = scene.record("helper");
+        let kept = record["requests"].as_array()?.iter().find(|kept| kept["kind"]["text"] == "join this")?;
+        let is_taken = |given: &Value| given["prompt"] == kept["id"] && given["status"].is_string();
+        let is_taken = record["given"].as_array()?.iter().any(is_taken);
+        (is_taken || !LET_WORDS_JOIN.contains(&scene.harness)).then_some(())
+    };
+    wait_or_show("the words are there", is_there, || format!("{} {}", scene.record("helper"), scene.told()));
+    std::fs::write(scene.stage.project.join("go"), "").expect("the project is writable");
+    let code = steers.ended();
+    assert_eq!(code, Some(0), "{} {}", std::fs::read_to_string(&log).unwrap_or_default(), scene.told());
+}
+
 #[test]
 fn what_codex_can() {
     isolated(|| what_it_can("codex"));
@@ -184,7 +215,9 @@ fn an_agent_from_its_first_prompt_to_its_end(harness: &'static str) {
     wait_for("the reply", || {
         unread(&scene.stage, "alice").iter().any(|mail| mail.contains("The build is green.")).then_some(())
     });
-    assert_eq!(scene.status(&id), "acknowledged", "a reply acknowledges");
+    // The receipt comes after the reply.
+    let acknowledged = || (scene.status(&id) == "acknowledged").then_some(());
+    wait_or_show("the reply acknowledges", acknowledged, || scene.told());
     let history = scene.ok(&["message", &id]).to_string();
     assert!(history.contains("shown") && history.contains("driver:"), "{history}");
 

@@ -9,8 +9,8 @@ use test_support::{
     ClaudeCode, Model, ModelAnswer, Script, Stage, Terminal, isolated, presence_of, wait_for, wait_or_show,
 };
 
-/// The client refuses a bare `sleep`.
-const WORK: &str = "python3 -c 'import time; time.sleep(50)'";
+/// Work that can be seen to have begun. The client refuses a bare `sleep`.
+const WORK: &str = "touch begun && tail -f begun";
 const REGISTER: &str = "mcp__relay-mesh__register_agent";
 
 #[test]
@@ -22,8 +22,8 @@ fn after_esc_mail_waits_for_the_users_next_prompt() {
         let terminal = ClaudeCode::new(&stage, &model).open();
         join(&terminal);
         terminal.type_line("Work long.");
-        wait_for("it works", || (presence_of(&stage, "alice").as_deref() == Some("busy")).then_some(()));
-        std::thread::sleep(Duration::from_secs(2));
+        wait_for("the tool runs", || stage.project.join("begun").exists().then_some(()));
+        assert_eq!(presence_of(&stage, "alice").as_deref(), Some("busy"));
         terminal.press("Escape");
         terminal.wait_for("Interrupted");
         let id = send(&stage, "Not before I say so.");
@@ -43,8 +43,7 @@ fn after_esc_mail_waits_for_the_users_next_prompt() {
 fn after_esc_a_session_is_not_said_to_work() {
     isolated(|| {
         let stage = installed("");
-        let work = "touch begun && tail -f begun";
-        let script = joining().call("Work long", "Bash", json!({"command": work, "description": "Works long"}));
+        let script = joining().call("Work long", "Bash", json!({"command": WORK, "description": "Works long"}));
         let model = Model::start(script.say("Go on", "I go on."));
         let terminal = ClaudeCode::new(&stage, &model).open();
         join(&terminal);

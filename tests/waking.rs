@@ -96,9 +96,9 @@ fn each_way_is_tried_in_order_until_one_works() {
     stage.program("gateway", "#!/bin/sh\nsleep 600 &\nexit 0\n");
     check(&woken(&stage, &["x", "--method", "gateway"]).0, &["gateway worked"]);
     stage.program("gateway", "#!/bin/sh\necho $$ > \"$HOME/gateway.pid\"\nexec sleep 600\n");
-    stage.configure("[wake]\ngateway = ['gateway']\ntimeout = '2s'\nmethods = ['gateway']\n");
+    stage.configure("[wake]\ngateway = ['gateway']\ntimeout = '10s'\nmethods = ['gateway']\n");
     let (tried, told, code) = woken(&stage, &["x"]);
-    check(&tried, &["gateway failed: it took more than 2s"]);
+    check(&tried, &["gateway failed: it took more than 10s"]);
     assert_eq!((code, &told["woken"]), (Some(1), &false.into()));
     let pid = std::fs::read_to_string(stage.home.join("gateway.pid")).expect("it was run");
     wait_for("what took too long is ended", || {
@@ -116,9 +116,9 @@ fn a_gateway_that_takes_too_long_is_ended_with_all_that_it_has_started() {
     let stage = stage("");
     let (pid, settings) = (stage.folder.join("pid"), stage.folder.join("gateway.sh"));
     std::fs::write(&settings, format!("sleep 1000 &\necho $! > {}\nwait\n", pid.display())).expect("written");
-    stage.configure(&format!("[wake]\ngateway = ['sh', '{}']\ntimeout = '2s'\n", settings.display()));
+    stage.configure(&format!("[wake]\ngateway = ['sh', '{}']\ntimeout = '10s'\n", settings.display()));
     let woken = stage.run(&["wake", "get up", "--method", "gateway"]);
-    assert!(woken.code == Some(1) && woken.stdout.contains("gateway failed: it took more than 2s"), "{woken:?}");
+    assert!(woken.code == Some(1) && woken.stdout.contains("gateway failed: it took more than 10s"), "{woken:?}");
     let pid = std::fs::read_to_string(pid).expect("it has begun");
     let status = format!("/proc/{}/status", pid.trim());
     wait_for("what the script has started to be over", || {

@@ -32,11 +32,11 @@ fn f11_f14_n_a_turn_ends_in_time_and_a_dead_child_is_told() {
     isolated(|| {
         let scene = scene(echo().talk("Talk for long", "I begin and").talk("Talk again", "I begin and"));
         allowed(&scene, "lead");
-        let mut lead = joined(&scene, "lead", &["--timeout", "3s"]);
+        let mut lead = joined(&scene, "lead", &["--timeout", "10s"]);
         let late = called(&mut lead, "codex", &json!({"prompt": "Talk for long"}));
         let late_told = &late["structuredContent"];
         assert_eq!(late_told["status"], "timed-out", "{late} {}", scene.told());
-        assert!(late_told["content"].as_str().is_some_and(|told| told.contains("the time of 3 s was up")), "{late}");
+        assert!(late_told["content"].as_str().is_some_and(|told| told.contains("the time of 10 s was up")), "{late}");
         let thread = late_told["threadId"].as_str().expect("a thread").to_owned();
         let reply = |prompt: &str| json!({"threadId": thread, "prompt": prompt});
         assert_eq!(told(&scene, &mut lead, "codex-reply", &reply("Hello")).1, "Said: Hello", "it is usable");
@@ -82,12 +82,12 @@ fn f14_a_question_to_the_user_stops_the_clock_of_its_turn() {
             input: escalates.clone(),
         }));
         allowed(&scene, "lead");
-        let mut lead = joined(&scene, "lead", &["--timeout", "3s"]);
+        let mut lead = joined(&scene, "lead", &["--timeout", "10s"]);
         begin(&mut lead, 50, "codex", &json!({"prompt": "Make it", "approval-policy": "on-request"}));
         let question = || scene.ok(&["asks"])["asks"].as_array().and_then(|asks| asks.first().cloned());
         let ask = wait_or_show("a question", question, || scene.told());
-        // Twice the time of the turn goes by, in which another question finds nobody.
-        let late = scene.relay(&["ask", "Anybody?", "--wait", "--timeout", "6s"]);
+        // More than the time of the turn goes by, in which another question finds nobody.
+        let late = scene.relay(&["ask", "Anybody?", "--wait", "--timeout", "12s"]);
         assert_eq!(late.code, Some(7), "{late:?}");
         let answered = scene.relay(&["asks", "answer", ask["id"].as_str().expect("an id"), "allow"]);
         assert_eq!(answered.code, Some(0), "{answered:?}");

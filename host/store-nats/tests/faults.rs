@@ -25,11 +25,15 @@ fn log() -> Key {
 }
 
 fn open(servers: &[String], replicas: usize, machine: &str) -> Arc<dyn Store> {
+    open_with(servers, replicas, machine, Duration::from_secs(2))
+}
+
+fn open_with(servers: &[String], replicas: usize, machine: &str, timeout: Duration) -> Arc<dyn Store> {
     Arc::new(NatsStore::new(NatsOptions {
         servers: servers.to_vec(),
         machine: machine.to_owned(),
         replicas,
-        timeout: Duration::from_secs(2),
+        timeout,
         ..NatsOptions::default()
     }))
 }
@@ -42,8 +46,8 @@ struct Figures {
 
 /// Sends from several machines at once while something happens to the servers.
 async fn send_while(servers: &[String], replicas: usize, happens: impl FnOnce() + Send + 'static) -> Figures {
-    // The first append creates the stream.
-    let first = open(servers, replicas, "first");
+    // The first append creates the stream, and must succeed.
+    let first = open_with(servers, replicas, "first", Duration::from_secs(30));
     let entry = |number: u64| vec![format!("{{\"n\":{number}}}").into_bytes()];
     first.append(&log(), &entry(0), Expect::Any, Durability::Synced).await.expect("appended");
     let mut senders = JoinSet::new();

