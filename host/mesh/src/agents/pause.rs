@@ -74,7 +74,8 @@ pub(crate) async fn pause(mesh: &Mesh, names: Option<&[AgentName]>) -> Result<Ve
     Ok(paused)
 }
 
-/// Lets these agents, or all that are paused, go on. Returns those that were paused.
+/// Lets these agents, or all that are paused, go on. Returns those that were paused. A session that could not be woken
+/// keeps no other one from that; the first such error is returned after all.
 pub(crate) async fn resume(mesh: &Mesh, names: Option<&[AgentName]>) -> Result<Vec<AgentName>, StoreError> {
     let core = &mesh.core;
     let names = match names {
@@ -87,7 +88,7 @@ pub(crate) async fn resume(mesh: &Mesh, names: Option<&[AgentName]>) -> Result<V
             names.into_iter().collect()
         }
     };
-    let mut resumed = Vec::new();
+    let (mut resumed, mut failed) = (Vec::new(), None);
     for name in names {
         let gone = |old: Option<Pause>| match old {
             Some(_) => (Next::Remove, true),
@@ -101,14 +102,21 @@ pub(crate) async fn resume(mesh: &Mesh, names: Option<&[AgentName]>) -> Result<V
             // Where no process of ours delivers, the harness's own watch of the wake file brings what has waited. Until
             // that is written, the session is noted as paused, so that another call would write it.
             let resumed = SessionRecord { paused: None, ..session };
-            wake_file::ring_if_mail_waits(core, &mesh.inboxes, &resumed).await?;
+            if let Err(error) = wake_file::ring_if_mail_waits(core, &mesh.inboxes, &resumed).await {
+                // As while the servers are out of reach: that keeps no other session paused.
+                failed.get_or_insert(error);
+                continue;
+            }
             record::change_session(core, &resumed.session, |record| record.paused = None).await?;
         }
         if was_paused {
             resumed.push(name);
         }
     }
-    Ok(resumed)
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(resumed),
+    }
 }
 
 /// The paused agents, each with when it was paused.

@@ -2,7 +2,6 @@
 
 use store::{Durability, StoreError};
 
-use crate::Mesh;
 use crate::agents::list::load_agent;
 use crate::asks::ask::{AskError, plain};
 use crate::asks::list;
@@ -17,6 +16,7 @@ use crate::ports::machine::Instant;
 use crate::sessions::Principal;
 use crate::storage::keys;
 use crate::storage::records::{self, Next};
+use crate::{AddressError, Mesh, SendError};
 
 /// Most bytes of the text that says where an answer was given.
 const LONGEST_VIA: usize = 100;
@@ -177,7 +177,8 @@ fn told(ask: &Ask) -> String {
     }
 }
 
-/// Sends an agent what became of its question, as what it is: words from this user's command line.
+/// Sends an agent what became of its question, as what it is: words from this user's command line. Fails only if
+/// another try may succeed.
 pub(super) async fn mail(mesh: &Mesh, ask: &Ask, agent: &AgentName, told: &str) -> Result<(), StoreError> {
     if load_agent(&mesh.core, agent).await?.is_none() {
         return Ok(());
@@ -196,9 +197,19 @@ pub(super) async fn mail(mesh: &Mesh, ask: &Ask, agent: &AgentName, told: &str) 
         idempotency_key: Some(format!("ask-{}", ask.id)),
         ..Draft::default()
     };
-    if let Err(error) = mesh.tell(&Principal::of_user(), &AgentName::shell(), agent, draft).await {
-        // It can be read by `asks show`.
-        tracing::warn!(%agent, %error, "the answer was not sent");
+    match mesh.tell(&Principal::of_user(), &AgentName::shell(), agent, draft).await {
+        Ok(()) => Ok(()),
+        // Another try may succeed, and has a key, so that nothing comes twice.
+        Err(
+            SendError::Store { source, .. }
+            | SendError::Unreadable(source)
+            | SendError::NotQueued(source)
+            | SendError::Address(AddressError::Store(source)),
+        ) if !source.is_for_good() => Err(source),
+        Err(error) => {
+            // It can be read by `asks show`.
+            tracing::warn!(%agent, %error, "the answer was not sent");
+            Ok(())
+        }
     }
-    Ok(())
 }

@@ -78,16 +78,10 @@ pub(crate) async fn looked_after(mesh: &Mesh) -> Result<Vec<Ask>, StoreError> {
 pub(super) async fn carried_out(mesh: &Mesh) -> Result<Vec<Ask>, StoreError> {
     let asks = all(&mesh.core).await?;
     for ask in &asks {
-        match answer::carry_out(mesh, ask).await {
-            Ok(()) => {}
-            // The server looks every few seconds, and its servers may be out of reach for long.
-            Err(error) if error.is_out_of_reach() => {
-                tracing::debug!(id = %ask.id, %error, "what a question sets off waits");
-            }
-            Err(error) => {
-                let error: &dyn std::error::Error = &error;
-                tracing::warn!(id = %ask.id, error, "what a question sets off is not done now");
-            }
+        if let Err(error) = answer::carry_out(mesh, ask).await {
+            let error: &dyn std::error::Error = &error;
+            // The server looks every few seconds, and what fails may do so for long: `looked_after` warns of it.
+            tracing::debug!(id = %ask.id, error, "what a question sets off is not done now");
         }
     }
     Ok(asks)

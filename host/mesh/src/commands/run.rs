@@ -236,14 +236,16 @@ async fn carry_out(
     runner: &impl Runner,
 ) -> Result<u64, StoreError> {
     let Command { id, from, to, .. } = &command;
+    if let Err(error) = note_wake(core, &command, record).await {
+        // Nothing has begun: it may be taken again.
+        if let Err(error) = give_back(core, *id).await {
+            tracing::warn!(%error, %id, "a command that has not begun could not be given back");
+        }
+        return Err(error);
+    }
     core.event_log
         .note("command-run", serde_json::json!({ "id": id, "agent": to, "from": from, "by": means.name }))
         .await;
-    if let Err(error) = note_wake(core, &command, record).await {
-        // Nothing has begun: it may be taken again.
-        give_back(core, *id).await?;
-        return Err(error);
-    }
     let session = of_record(core, record);
     let running = runner.run(&session, &command);
     tokio::pin!(running);
@@ -274,13 +276,13 @@ async fn carry_out(
 }
 
 /// Notes what a command does before it begins: it wakes the session as a message does, and the wake file is the record
-/// of all wakes. From then on the agent works on the command's chain.
+/// of all wakes. From then on the agent works on the command's chain. That is noted first: doing it twice is the same
+/// as doing it once, so that a try that fails there adds no wake.
 async fn note_wake(core: &Core, command: &Command, record: &SessionRecord) -> Result<(), StoreError> {
-    wake_file::append_to_wake_file(core, &record.session, &command.from, command.id, Counts::Alone).await?;
-    match command.trace {
-        Some(trace) => chain::works_on(core, &command.to, trace).await,
-        None => Ok(()),
+    if let Some(trace) = command.trace {
+        chain::works_on(core, &command.to, trace).await?;
     }
+    wake_file::append_to_wake_file(core, &record.session, &command.from, command.id, Counts::Alone).await
 }
 
 /// Stores the result of a command, again and again for a while if the servers cannot be reached: nobody else knows it.

@@ -1,5 +1,7 @@
 //! Questions to the user: asked once, answered once, gone when nobody waits for them.
 
+use store::memory::Fault;
+
 use super::{World, name};
 use crate::agents::Presence;
 use crate::asks::{AskKind, AskOutcome, AskStatus, AskedBy, ConsentFor, HeldLoop, LONGEST_QUESTION, NewAsk};
@@ -316,6 +318,29 @@ async fn an_agent_that_does_not_wait_gets_the_answer_as_mail_once() {
     }
     let told = world.fetch("alice").await;
     assert!(told.starts_with("No answer came in time") && told.matches("Which host?").count() == 1, "{told}");
+}
+
+/// As while the disk is full.
+#[tokio::test]
+async fn an_answer_that_could_not_be_mailed_is_mailed_by_the_servers_next_round() {
+    for nth in 1..=8 {
+        let world = World::new();
+        world.joined("alice").await;
+        let id = world.asks(NewAsk { by_mail: true, ..question("Which port?") }).await;
+        world.store.fail_at(nth, Fault::Fail);
+        let _either_way = world.mesh.answer_ask(id, text("8080"), "here").await;
+        // None is left for what follows.
+        world.store.fail_at(1_000_000, Fault::Fail);
+        let ask = world.mesh.ask_record(id).await.expect("readable").expect("kept");
+        if ask.answer().is_none() {
+            continue;
+        }
+        for _ in 0..2 {
+            world.mesh.agreed_agents().await.expect("readable");
+        }
+        let told = world.fetch("alice").await;
+        assert_eq!(told, "Your user answered: 8080\n\nYou had asked: Which port?", "write {nth}");
+    }
 }
 
 #[tokio::test]

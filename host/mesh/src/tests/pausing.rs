@@ -133,3 +133,26 @@ async fn a_resume_that_broke_off_wakes_the_session_when_it_is_asked_for_again() 
         }
     }
 }
+
+/// As while the servers are out of reach, which hold the mail.
+#[tokio::test]
+async fn a_session_that_cannot_be_woken_keeps_no_other_one_paused() {
+    let mut went_on = false;
+    for nth in 1..=5 {
+        let world = alice_in_a_session().await;
+        world.hook("s2", "start").await;
+        assert_eq!(world.register(&session_call("s2", "s2"), "bob").await, "bob new");
+        world.mesh.pause(None).await.expect("paused");
+        for to in ["alice", "bob"] {
+            world.say(to, "one").await;
+        }
+        let before = [world.wake_lines("s1").await, world.wake_lines("s2").await];
+        world.store.fail_at(nth, Fault::Fail);
+        let resumed = world.mesh.resume(None).await;
+        let after = [world.wake_lines("s1").await, world.wake_lines("s2").await];
+        went_on |= resumed.is_err() && after[0] == before[0] && after[1] > before[1];
+        world.mesh.resume(None).await.expect("resumed");
+        assert!(world.wake_lines("s1").await > before[0], "write {nth}");
+    }
+    assert!(went_on, "no write was that which wakes the first session");
+}

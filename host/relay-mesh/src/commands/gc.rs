@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::retention;
 use crate::reviews::stop::settle_all;
 use crate::runs::Runs;
-use crate::runs::settle::settle_runs;
+use crate::runs::settle::{Settler, settle_runs};
 use crate::shapes::cleanup::CleanupShape;
 use crate::unix;
 
@@ -90,8 +90,8 @@ impl CommandSpec for Args {
 
 /// Tells what came of runs and reviews whose process was killed: one whose end is still to be told is not deleted.
 async fn settle(context: &Context, open: &Open) {
-    settle_runs(context, open, &Runs::of(&context.settings.dir.value)).await;
-    settle_all(context, open, &mut BTreeSet::new()).await;
+    settle_runs(context, open, &Runs::of(&context.settings.dir.value), Settler::Server).await;
+    settle_all(context, open, &mut BTreeSet::new(), Settler::Server).await;
 }
 
 fn another_runs() -> CommandError {

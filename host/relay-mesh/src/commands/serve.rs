@@ -172,8 +172,10 @@ async fn serve(
     let delivering = tokio::spawn(Arc::clone(&open.mesh).deliver(Served::Everyone, stop.clone()));
     let cleaning = tokio::spawn(retention::daily::keep_cleaning_up(Arc::clone(open), context.settings.clone()));
     let driving = driven::host::keep_going(context, Arc::clone(open), stop.clone());
-    let settling = settling::keep_settling(context, open, stop.clone());
-    let rounds = async { tokio::join!(driving, settling) };
+    let settling = {
+        let (context, open, stop) = (context.at(context.workdir.clone()), Arc::clone(open), stop.clone());
+        tokio::spawn(async move { settling::keep_settling(&context, &open, stop).await })
+    };
     let hooks = Carrier::start(context, Arc::clone(open));
     let runs = ClientRuns::new(context, Arc::clone(open));
     let threads = ToolThreads::new(context, Arc::clone(open), resume);
@@ -186,16 +188,19 @@ async fn serve(
     let (pages, reading) = page::begin(context, open, stop.clone());
     let serving = listener.with_pages(pages.router()).serve(service, stop.clone());
     tokio::pin!(serving);
-    tokio::pin!(rounds);
+    tokio::pin!(driving);
     let outcome = tokio::select! {
         outcome = &mut serving => outcome,
-        ((), ()) = &mut rounds => serving.await,
+        () = &mut driving => serving.await,
         () = asked.asked() => {
             stop.cancel();
             serving.await
         }
     };
     stop.cancel();
+    if let Err(error) = settling.await {
+        tracing::error!(%error, "telling of killed runs ended badly");
+    }
     runs.finish().await;
     threads.finish().await;
     hooks.finish().await;

@@ -63,6 +63,8 @@ pub(super) struct Driving {
     /// When it ends although its turn has not stopped, because its time is up.
     pub(super) stops_by: Option<Instant>,
     pub(super) dismissing: Option<Dismissal>,
+    /// Whether it was noted that it ends: an end that fails half-way is tried again.
+    pub(super) told_end: bool,
     pub(super) questions: BTreeMap<String, OpenQuestion>,
     pub(super) answers: AnswerQueue,
     /// Its user has paused it: nothing is given to it.
@@ -238,6 +240,7 @@ impl Driving {
             interrupting: None,
             stops_by: None,
             dismissing: None,
+            told_end: false,
             questions: BTreeMap::new(),
             answers: AnswerQueue::default(),
             paused: false,
@@ -330,7 +333,12 @@ impl Driving {
         }
         if self.orders.has_changed().unwrap_or(false) {
             self.orders.mark_unchanged();
-            self.take_orders().await?;
+            if let Err(error) = self.take_orders().await {
+                // They are tried again in the next step, and keep it from nothing else, such as a dismissal.
+                self.orders.mark_changed();
+                let error = store::reasons(&error);
+                tracing::warn!(agent = %self.name, %error, "the commands for a driven agent wait");
+            }
         }
         if self.leave_tool().await? == Step::Over {
             return Ok(Step::Over);

@@ -77,12 +77,12 @@ impl Driving {
         self.leave_link().await;
         let told = (!meant).then_some(why);
         tell_and_release(&self.host, &self.record, (&self.principal, &self.name), told).await;
-        self.note(Happening::Ended { why: why.to_owned() });
+        if !std::mem::replace(&mut self.told_end, true) {
+            self.note(Happening::Ended { why: why.to_owned() });
+        }
         tool::thread_ends(&self.host.open.mesh, &self.record, &how, why).await?;
         self.tell_events().await;
-        // Before its record says that it has ended: who waits for that finds it offline.
-        self.host.open.mesh.run_leaves(&self.session).await?;
-        self.host.open.mesh.listens_no_more(&self.session).await?;
+        self.leave_session().await;
         let end = DrivenEnd { at: self.host.open.machine.now(), why: why.to_owned(), meant };
         let request = self.dismissing.as_ref().map(|dismissal| dismissal.request.clone());
         self.change(|record| {
@@ -100,6 +100,18 @@ impl Driving {
         // Not before: if that fails, the next step ends it and asks for no summary once more.
         self.dismissing = None;
         Ok(Step::Over)
+    }
+
+    /// Leaves its session before its record says that it has ended: who waits for that finds it offline. A damaged
+    /// record of the session keeps no agent from ending.
+    async fn leave_session(&self) {
+        let (agent, mesh) = (&self.name, &self.host.open.mesh);
+        if let Err(error) = mesh.run_leaves(&self.session).await {
+            tracing::warn!(%agent, %error, "the end of an agent's session could not be noted");
+        }
+        if let Err(error) = mesh.listens_no_more(&self.session).await {
+            tracing::warn!(%agent, %error, "that nobody listens for an agent's session any more could not be noted");
+        }
     }
 
     /// Leaves its link, and returns once nothing of it runs.
@@ -171,9 +183,11 @@ impl Driving {
 
 /// The end of an agent that this process cannot drive at all, for all who would wait for it.
 pub(super) async fn ends_undriven(host: &Host, record: &DrivenRecord, why: &str) -> Result<(), CommandError> {
+    // First: what keeps it from being driven may keep it from joining too, and the next call goes by the row.
+    let row = tool::thread_ends(&host.open.mesh, record, &ThreadEnd::Usual(None), why).await;
     let (principal, name) = agent::join(host, record, agent::session_of(record)).await?;
     tell_and_release(host, record, (&principal, &name), Some(why)).await;
-    tool::thread_ends(&host.open.mesh, record, &ThreadEnd::Usual(None), why).await
+    row
 }
 
 /// Tells the spawner why the agent has ended, if nobody meant that, and releases what the agent has.

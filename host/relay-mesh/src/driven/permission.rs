@@ -8,6 +8,7 @@ use mesh::driven::{DrivenError, DrivenId, DrivenRecord, SpawnAsker, SpawnRefused
 use mesh::names::AgentName;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::{Principal, Transport};
+use store::StoreError;
 
 use super::begin::{self, Spawned};
 use super::{DrivenFolder, MARK};
@@ -129,15 +130,30 @@ pub(crate) async fn begin_agreed(context: &Context, open: &Open) -> Result<Vec<A
     for (ask, wanted) in open.mesh.agreed_agents().await? {
         let outcome = agreed(context, open, DrivenId(ask.id), &wanted).await;
         let outcome = outcome.map_err(|error| mesh::reasons(&error));
-        if outcome.is_ok() {
-            // Before its asker is told that it is here: the user may have stopped all driving before they agreed.
-            open.mesh.want_driving(true).await?;
+        match tell_of_start(open, &ask, &outcome).await {
+            Ok(()) => {}
+            // The next round tells it. There is one every few seconds, and the servers may be out of reach for long.
+            Err(error) if error.is_out_of_reach() => {
+                tracing::debug!(id = %ask.id, %error, "that an agent was started is told later");
+            }
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(id = %ask.id, error, "that an agent was started is not told now");
+            }
         }
-        let told = outcome.as_ref().map(|record| record.agent.name.as_str()).map_err(String::as_str);
-        open.mesh.agent_was_started(&ask, told).await?;
         begun.push(Agreed { ask, outcome });
     }
     Ok(begun)
+}
+
+/// Tells who wanted an agent what came of it.
+async fn tell_of_start(open: &Open, ask: &Ask, outcome: &Result<DrivenRecord, String>) -> Result<(), StoreError> {
+    if outcome.is_ok() {
+        // Before its asker is told that it is here: the user may have stopped all driving before they agreed.
+        open.mesh.want_driving(true).await?;
+    }
+    let told = outcome.as_ref().map(|record| record.agent.name.as_str()).map_err(String::as_str);
+    open.mesh.agent_was_started(ask, told).await
 }
 
 async fn agreed(

@@ -126,8 +126,11 @@ impl Driving {
                 let mut turn = RunningTurn::of(Turn::of(prompt.id.clone(), begun_by));
                 if let Some((to, _)) = turn.turn.reply_to() {
                     let to = to.clone();
-                    let end = self.host.open.mesh.inbox_end(&to).await.unwrap_or_default();
-                    turn.inboxes.push((to, end));
+                    // Without it the reply is sent, even if it has written itself: that is better than none.
+                    match self.host.open.mesh.inbox_end(&to).await {
+                        Ok(end) => turn.inboxes.push((to, end)),
+                        Err(error) => tracing::debug!(%to, %error, "where an inbox ends is not known"),
+                    }
                 }
                 self.turn = Some(turn);
                 self.act(Action::Prompt(session, prompt));

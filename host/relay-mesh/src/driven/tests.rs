@@ -18,9 +18,9 @@ use store::Position;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::{Driving, RunningTurn};
+use super::agent::{self, Driving, RunningTurn, Step};
 use super::deltas::Deltas;
-use super::ending::{Dismissal, Summary};
+use super::ending::{self, Dismissal, Summary};
 use super::host::{self, Host};
 use super::program::Programs;
 use super::{DrivenFolder, begin, permission};
@@ -105,8 +105,12 @@ impl Scene {
     }
 
     async fn is_told(&self, kind: &str) -> bool {
+        self.times_told(kind).await > 0
+    }
+
+    async fn times_told(&self, kind: &str) -> usize {
         let stretch = self.mesh().event_log(Position::START).await.expect("readable");
-        stretch.events.iter().any(|event| event.kind == kind)
+        stretch.events.iter().filter(|event| event.kind == kind).count()
     }
 
     /// From now on the record can be neither read nor changed.
@@ -114,6 +118,14 @@ impl Scene {
         let file = self.data().join("driven").join(format!("{}.json", record.id));
         assert!(file.exists(), "{}", file.display());
         std::fs::write(file, "torn").expect("written");
+    }
+
+    /// From now on the record of its session can be neither read nor changed.
+    fn damages_session(&self, record: &DrivenRecord) {
+        let session = agent::session_of(record);
+        let folder = self.data().join("sessions").join(&session.harness);
+        assert!(folder.is_dir(), "{}", folder.display());
+        std::fs::write(folder.join(format!("{}.json", session.id)), "torn").expect("written");
     }
 
     /// A thread of a tool whose record can be changed no more, as for a process that is killed right before that.
@@ -281,6 +293,39 @@ async fn the_row_of_a_thread_tells_how_it_ended_before_its_record_says_that_it_h
 }
 
 #[tokio::test]
+async fn the_row_of_a_thread_tells_of_its_end_although_its_agent_cannot_join() {
+    let scene = Scene::new();
+    scene.joins("lead").await;
+    let thread = scene.thread().await;
+    scene.damages_session(&thread.record);
+    assert!(ending::ends_undriven(&scene.host, &thread.record, "it cannot be driven").await.is_err());
+    assert_eq!(scene.row().await.status, ThreadStatus::Idle);
+}
+
+#[tokio::test]
+async fn an_end_that_is_tried_again_is_told_once() {
+    let scene = Scene::new();
+    let record = scene.begins("helper", None).await;
+    let mut driving = scene.drives(&record).await;
+    scene.damages(&record);
+    for _ in 0..2 {
+        assert!(driving.end("it was dismissed", true, None).await.is_err());
+    }
+    assert_eq!(scene.times_told("ended").await, 1);
+}
+
+#[tokio::test]
+async fn a_damaged_record_of_its_session_keeps_no_agent_from_ending() {
+    let scene = Scene::new();
+    let record = scene.begins("helper", None).await;
+    let mut driving = scene.drives(&record).await;
+    scene.damages_session(&record);
+    let step = driving.end("it was dismissed", true, None).await;
+    assert!(matches!(step, Ok(Step::Over)), "{step:?}");
+    assert!(scene.now(&record).await.ended.is_some());
+}
+
+#[tokio::test]
 async fn a_dismissal_outlasts_a_fault_at_the_end() {
     let scene = Scene::new();
     let record = scene.begins("helper", None).await;
@@ -313,6 +358,25 @@ async fn an_agent_that_its_asker_is_told_of_is_driven_although_the_user_had_stop
 }
 
 #[tokio::test]
+async fn an_asker_that_cannot_be_told_keeps_no_other_one_from_its_agent() {
+    let scene = Scene::new();
+    for asker in ["lead", "other"] {
+        scene.joins(asker).await;
+        let by = AskedBy { agent: Some(name(asker)), ..AskedBy::default() };
+        let wanted = scene.wanted(&format!("{asker}-helper"), Some(asker));
+        let ask = scene.mesh().ask_about_agent(by, wanted, "it is not allowed yet".to_owned()).await.expect("asked");
+        scene.mesh().answer_ask(ask.id, UserAnswer::Allow, "here").await.expect("answered");
+    }
+    let file = scene.data().join("agents/lead/meta.json");
+    assert!(file.exists(), "{}", file.display());
+    std::fs::write(file, "torn").expect("written");
+    let begun = permission::begin_agreed(&scene.host.context, &scene.host.open).await;
+    let begun = begun.unwrap_or_else(|error| panic!("{}", mesh::reasons(&error)));
+    assert_eq!(begun.len(), 2, "{begun:?}");
+    assert!(!scene.mail("other").await.is_empty());
+}
+
+#[tokio::test]
 async fn who_follows_an_agent_finds_the_question_that_it_asks() {
     let scene = Scene::new();
     let record = scene.begins("helper", None).await;
@@ -329,7 +393,11 @@ async fn who_follows_an_agent_finds_the_question_that_it_asks() {
     let questions = scene.data().join("asks");
     // As a user who follows would look: right when the transcript tells of it.
     let looks = std::thread::spawn(move || {
-        while !is_followed() {}
+        let until = std::time::Instant::now() + Duration::from_secs(60);
+        while !is_followed() {
+            assert!(std::time::Instant::now() < until, "the transcript tells of no question");
+            std::thread::yield_now();
+        }
         std::fs::read_dir(&questions).is_ok_and(|mut files| files.next().is_some())
     });
     driving.asked(question).await.expect("asked");

@@ -1,24 +1,34 @@
 //! Working on a pipeline, step by step. The record is kept before and after each step; a step that was begun when the
 //! process was killed is looked up, and done again unless its run had given an answer.
 
+use std::time::Duration;
+
 use mesh::ports::machine::Machine as _;
 use mesh::ports::runner::{Ending, Extensions, Reach, Start};
 use mesh::reviews::{Next, PipelineRecord, Step, StepKind, StepState, Subject, counts_against, fix_task, next_step};
 use mesh::runs::{RunId, RunLimits, agent_label};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use view::{FindingView, Timestamp};
 
 use super::{PipelineFolder, changes as own_changes};
 use crate::compose::Open;
 use crate::context::Context;
-use crate::errors::CommandError;
+use crate::errors::{CommandError, Failure};
+use crate::exit::Exit;
 use crate::reviews::stop::settle as settle_review;
 use crate::reviews::work::{ReviewAudience, work as review};
 use crate::reviews::{ReviewRequest, Reviews, begin as reviews};
 use crate::runs::permission::Evidence;
+use crate::runs::settle::Settler;
 use crate::runs::supervise::{Unwatched, supervise};
 use crate::runs::{RunRequest, Runs, WorkFolder, begin, changes, settle};
 use crate::signals::Stop;
+
+/// How long to wait for what an interrupted step had come to.
+const CONCLUDED: Duration = Duration::from_secs(30);
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A pipeline in work.
 pub(crate) struct Work<'a> {
@@ -86,23 +96,58 @@ impl Work<'_> {
         let Some(id) = step.work else { return Ok(()) };
         match step.kind {
             StepKind::Implement | StepKind::Fix => {
-                let Ok((_, run)) = self.runs().load(id) else { return Ok(()) };
-                if let Some(end) = run.ended.filter(|end| end.ok) {
+                let end = self.concluded(id, async || {
+                    settle::settle_runs(self.context, self.open, &self.runs(), Settler::Command).await;
+                    // One that was deleted has no end.
+                    self.runs().load(id).map_or(Some(None), |(_, run)| run.ended.map(Some))
+                });
+                if let Some(end) = end.await?.filter(|end| end.ok) {
                     step.session = end.session;
                     step.state = StepState::Done { open: 0 };
                 }
             }
             StepKind::Review => {
                 let folder = self.reviews().folder(id);
-                if let Err(error) = settle_review(self.context, self.open, &folder).await {
-                    tracing::warn!(error = %store::reasons(&error), review = %id, "what came of a review is not known");
-                }
-                if folder.record().is_ok_and(|review| review.ended.is_some_and(|end| end.ok)) {
+                let end = self.concluded(id, async || {
+                    if let Err(error) = settle_review(self.context, self.open, &folder, Settler::Command).await {
+                        tracing::debug!(error = %store::reasons(&error), review = %id, "what came of it is not known");
+                    }
+                    folder.record().map_or(Some(None), |review| review.ended.map(Some))
+                });
+                if end.await?.is_some_and(|end| end.ok) {
                     step.state = StepState::Done { open: counts_against(&folder.findings()?, least) };
                 }
             }
         }
         Ok(())
+    }
+
+    /// What a killed step's run or review had come to, for which another process may be waiting as well, such as its guard:
+    /// nothing else works in its folder until then. None if there is nothing of it any more.
+    async fn concluded<T>(
+        &self,
+        id: RunId,
+        look: impl AsyncFn() -> Option<Option<T>>,
+    ) -> Result<Option<T>, CommandError> {
+        let until = Instant::now() + CONCLUDED;
+        loop {
+            if let Some(end) = look().await {
+                return Ok(end);
+            }
+            if Instant::now() >= until {
+                return Err(Failure {
+                    what: format!(
+                        "the step that was interrupted, {id}, has not ended within {} s",
+                        CONCLUDED.as_secs()
+                    ),
+                    hint: Some(format!("`relay-mesh runs stop {id}` ends it; then try again")),
+                    exit: Exit::TimedOut,
+                    source: None,
+                }
+                .into());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Lets the implementing harness work: on the task, or on what the last review found.

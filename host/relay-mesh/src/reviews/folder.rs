@@ -74,8 +74,12 @@ impl Reviews {
     pub(crate) fn delete_old(&self, before: Instant, machine: &dyn Machine, dry_run: DryRun) -> Amount {
         let mut deleted = Amount::default();
         for folder in self.ids().into_iter().filter(|id| id.made() < before).map(|id| self.folder(id)) {
-            let is_untold = |record: &ReviewRecord| record.ended.is_none() && !record.report.is_empty();
-            if folder.record().is_ok_and(|record| is_untold(&record) || folder.is_worked_on(&record, machine)) {
+            let is_needed = |record: &ReviewRecord| match &record.ended {
+                // One may be ended long after its process was killed.
+                Some(end) => end.at >= before,
+                None => !record.report.is_empty() || folder.is_worked_on(record, machine),
+            };
+            if folder.record().is_ok_and(|record| is_needed(&record)) {
                 continue;
             }
             folders::delete(&folder.files.root, dry_run, &mut deleted);

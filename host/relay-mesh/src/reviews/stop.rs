@@ -14,7 +14,8 @@ use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
 use crate::exit::Exit;
-use crate::runs::{Runs, settle, stop as runs};
+use crate::runs::settle::{self, Settler, is_certain};
+use crate::runs::{Runs, RunsError, stop as runs};
 
 /// How long to wait for the review's process to write what came of it.
 const RESULT: Duration = Duration::from_secs(30);
@@ -41,7 +42,7 @@ pub(crate) async fn stop(context: &Context, open: &Open, folder: &ReviewFolder) 
             let (run, _) = all.load(*id)?;
             runs::stop(context, open, &all, &run).await?;
         }
-        settle(context, open, folder).await?;
+        settle(context, open, folder, Settler::Command).await?;
         tokio::time::sleep(LOOK).await;
         record = folder.record()?;
     }
@@ -57,7 +58,7 @@ pub(super) struct Found {
 
 /// Tells of every review whose process was killed. Errors are only logged: the next look tries again. A process that looks
 /// again and again keeps in `ended` of which ones there is no more to tell, and reads the records of the others alone.
-pub(crate) async fn settle_all(context: &Context, open: &Open, ended: &mut BTreeSet<RunId>) {
+pub(crate) async fn settle_all(context: &Context, open: &Open, ended: &mut BTreeSet<RunId>, by: Settler) {
     let reviews = Reviews::of(&context.settings.dir.value);
     let all: BTreeSet<RunId> = reviews.ids().into_iter().collect();
     ended.retain(|id| all.contains(id));
@@ -66,7 +67,7 @@ pub(crate) async fn settle_all(context: &Context, open: &Open, ended: &mut BTree
             continue;
         }
         let folder = reviews.folder(id);
-        if let Err(error) = settle(context, open, &folder).await {
+        if let Err(error) = settle(context, open, &folder, by).await {
             tracing::debug!(error = %store::reasons(&error), review = %id, "what came of a review could not be told");
         }
         if folder.record().is_ok_and(|record| record.ended.is_some()) {
@@ -76,8 +77,16 @@ pub(crate) async fn settle_all(context: &Context, open: &Open, ended: &mut BTree
 }
 
 /// Tells of a review whose process was killed: nobody has answered whose answer is not there.
-pub(crate) async fn settle(context: &Context, open: &Open, folder: &ReviewFolder) -> Result<(), CommandError> {
-    if !folder.is_abandoned(&folder.record()?, open.machine.as_ref()) {
+pub(crate) async fn settle(
+    context: &Context,
+    open: &Open,
+    folder: &ReviewFolder,
+    by: Settler,
+) -> Result<(), CommandError> {
+    let machine = open.machine.as_ref();
+    let is_abandoned =
+        |record: &ReviewRecord| is_certain(machine, record.supervisor, by) && folder.is_abandoned(record, machine);
+    if !is_abandoned(&folder.record()?) {
         return Ok(());
     }
     let Ok(lock) = File::open(&folder.files.root) else { return Ok(()) };
@@ -87,22 +96,37 @@ pub(crate) async fn settle(context: &Context, open: &Open, folder: &ReviewFolder
         return Ok(());
     }
     let record = folder.record()?;
-    if record.ended.is_some() {
+    // Since it was looked at, another process may have ended it.
+    if !is_abandoned(&record) {
         return Ok(());
     }
-    settle::settle_runs(context, open, &Runs::of(&context.settings.dir.value)).await;
+    settle::settle_runs(context, open, &Runs::of(&context.settings.dir.value), by).await;
     let why = "the process that worked on the review was killed";
-    match (folder.findings(), folder.result()) {
+    match (kept(folder.findings())?, kept(folder.result())?) {
         // It had come to the end, and was killed before it could say so.
-        (Ok(findings), Ok(result)) => {
+        (Some(findings), Some(result)) => {
             let end = (open.machine.now(), result["ok"] == true);
-            work::end_with(open, folder, record, end, &findings, &failures_in(&result)).await.map(drop)
+            work::end_with(open, folder, record, end, (&findings, &failures_in(&result)), by).await.map(drop)
         }
-        (Ok(findings), Err(_)) => {
+        (Some(findings), None) => {
             let note = "all that was found is here; whether each reviewer had answered is not known";
-            ended_by(open, folder, record, why, Found { findings, notes: vec![note.to_owned()] }).await
+            ended_by(open, folder, record, why, Found { findings, notes: vec![note.to_owned()] }, by).await
         }
-        (Err(_), _) => ended_by(open, folder, record, why, Found::default()).await,
+        (None, _) => ended_by(open, folder, record, why, Found::default(), by).await,
+    }
+}
+
+/// What a file holds; none if there is no whole one. What cannot be read now may be there.
+fn kept<T>(read: Result<T, RunsError>) -> Result<Option<T>, RunsError> {
+    use std::io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
+    match read {
+        Ok(kept) => Ok(Some(kept)),
+        Err(RunsError::Unreadable { source, .. })
+            if matches!(source.kind(), NotFound | InvalidData | UnexpectedEof) =>
+        {
+            Ok(None)
+        }
+        Err(error) => Err(error),
     }
 }
 
@@ -119,6 +143,7 @@ pub(super) async fn ended_by(
     record: ReviewRecord,
     why: &str,
     Found { findings, notes }: Found,
+    by: Settler,
 ) -> Result<(), CommandError> {
     let failed = |harness: &String| ReviewerOutcome {
         harness: harness.clone(),
@@ -130,5 +155,5 @@ pub(super) async fn ended_by(
     let ended = open.machine.now();
     let reviewed = Reviewed::default();
     let review = Review { record, ended, reviewed, findings, reviewers, verify: None, notes };
-    work::conclude(open, folder, review).await.map(drop)
+    work::conclude(open, folder, review, by).await.map(drop)
 }

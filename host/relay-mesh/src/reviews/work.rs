@@ -22,6 +22,7 @@ use super::{ReviewFolder, subject};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::CommandError;
+use crate::runs::settle::Settler;
 use crate::runs::supervise::{Unwatched, supervise};
 use crate::runs::{RunRequest, Runs, WorkFolder, begin, changes, reports};
 use crate::shapes::counted;
@@ -65,7 +66,8 @@ pub(crate) async fn work(
         Ok(told) => told,
         Err(error) => {
             // Before any reviewer was asked.
-            super::stop::ended_by(open, folder, record, &mesh::reasons(&error), Found::default()).await?;
+            let found = Found::default();
+            super::stop::ended_by(open, folder, record, &mesh::reasons(&error), found, Settler::Command).await?;
             return Err(error);
         }
     };
@@ -77,17 +79,22 @@ pub(crate) async fn work(
     }
     let ended = open.machine.now();
     let review = Review { record, ended, reviewed, findings, reviewers, verify, notes };
-    conclude(open, folder, review).await
+    conclude(open, folder, review, Settler::Command).await
 }
 
 /// Keeps what came of a review and tells those who were to hear of it. After this it has ended for everybody.
-pub(super) async fn conclude(open: &Open, folder: &ReviewFolder, mut review: Review) -> Result<Review, CommandError> {
+pub(super) async fn conclude(
+    open: &Open,
+    folder: &ReviewFolder,
+    mut review: Review,
+    by: Settler,
+) -> Result<Review, CommandError> {
     folder.keep_findings(&review.findings)?;
     folder.keep_result(&ReviewView::from(&review))?;
     let failed = |one: &ReviewerOutcome| Some(failure(&one.harness, one.failed.as_ref()?));
     let failures: String = review.reviewers.iter().chain(&review.verify).filter_map(failed).collect();
     let end = (review.ended, review.is_ok());
-    review.record = end_with(open, folder, review.record, end, &review.findings, &failures).await?;
+    review.record = end_with(open, folder, review.record, end, (&review.findings, &failures), by).await?;
     Ok(review)
 }
 
@@ -103,8 +110,8 @@ pub(super) async fn end_with(
     folder: &ReviewFolder,
     mut record: ReviewRecord,
     (at, ok): (Instant, bool),
-    findings: &[Finding],
-    failures: &str,
+    (findings, failures): (&[Finding], &str),
+    by: Settler,
 ) -> Result<ReviewRecord, CommandError> {
     let standing = counts_against(findings, Severity::Low);
     let reported = report(open, &record, findings, standing, failures).await.unwrap_or_else(|error| {
@@ -114,7 +121,7 @@ pub(super) async fn end_with(
     record.ended = Some(ReviewEnd { at, ok, findings: standing });
     folder.keep(&record)?;
     if let Some((sender, sent)) = reported {
-        reports::wake(open, &sender, &sent).await;
+        reports::wake(open, &sender, &sent, by).await;
     }
     Ok(record)
 }

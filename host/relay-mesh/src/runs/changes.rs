@@ -117,12 +117,16 @@ pub(crate) async fn changes(
     Some(RunChanges { written: changes.written, deleted: changes.deleted, diff })
 }
 
+/// Whether a run worked in a repository, so that it can be told what it changed.
+pub(crate) fn can_be_told(record: &RunRecord) -> bool {
+    record.workplace.changed_top().is_some() && record.before.is_some()
+}
+
 /// The patch of a run that has ended, which is empty if it changed nothing; none if what it changed could not be told.
 pub(crate) fn kept_patch(record: &RunRecord, run: &RunFolder) -> Option<Vec<u8>> {
-    let is_told = record.workplace.changed_top().is_some() && record.before.is_some();
     match run.read(PATCH) {
         Ok(patch) => Some(patch),
-        Err(_) if is_told => None,
+        Err(_) if can_be_told(record) => None,
         // It works outside of a repository, or was to look only.
         Err(_) => Some(Vec::new()),
     }

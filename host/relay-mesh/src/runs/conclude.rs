@@ -9,6 +9,7 @@ use mesh::sessions::Principal;
 use view::RunView;
 
 use super::record_folder::RESULT;
+use super::settle::{Settler, left_to_the_user};
 use super::supervise::Attempt;
 use super::{AnswerSchema, MARK, RunFolder, Runs, agent, changes, files, reports};
 use crate::compose::Open;
@@ -19,6 +20,7 @@ use crate::errors::CommandError;
 pub(super) struct Conclusion {
     pub(super) attempt: Attempt,
     pub(super) notes: Vec<String>,
+    pub(super) by: Settler,
 }
 
 /// Kills what a run has left after its guard was killed.
@@ -33,7 +35,7 @@ pub(super) async fn conclude(
     folder: &RunFolder,
     mut record: RunRecord,
     principal: &Principal,
-    Conclusion { attempt, mut notes }: Conclusion,
+    Conclusion { attempt, mut notes, by }: Conclusion,
 ) -> Result<RunReport, CommandError> {
     let Attempt { outcome, exit, halt } = attempt;
     // Before anybody is told, so that what is concluded again is told alike.
@@ -50,6 +52,9 @@ pub(super) async fn conclude(
     let verdict = judge(&outcome, halt, &answer, asked_again(events.iter()).as_deref());
     let git = changes::git(context);
     let changes = changes::changes(&git, &record, folder, &mut notes).await;
+    if by == Settler::Server && changes.is_none() && changes::can_be_told(&record) {
+        return Err(left_to_the_user(notes.pop().unwrap_or_default()));
+    }
     notes.extend(changes.as_ref().and_then(|changes| agent::beyond_reserved(open, &record, changes)));
     notes.extend(changes::nested_within(&git, &record.workplace).await);
     let usage = usage(context, &record, outcome.usage);
@@ -76,7 +81,7 @@ pub(super) async fn conclude(
     agent::leave(open, principal).await;
     folder.keep(&report.record)?;
     open.mesh.note_run_ended(&report.record).await;
-    reports::wake(open, principal, &reported).await;
+    reports::wake(open, principal, &reported, by).await;
     if changed == 0 {
         changes::remove_if_clean(&git, &report.record.workplace).await;
     }

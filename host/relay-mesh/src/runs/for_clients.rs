@@ -17,8 +17,9 @@ use tokio_util::task::TaskTracker;
 use view::rfc3339;
 
 use super::record_folder::RESULT;
+use super::settle::{self, Settler};
 use super::supervise::{Unwatched, supervise};
-use super::{AnswerSchema, RunFolder, RunRequest, Runs, WorkFolder, begin, permission, settle, stop};
+use super::{AnswerSchema, RunFolder, RunRequest, Runs, WorkFolder, begin, permission, stop};
 use crate::compose::Open;
 use crate::context::Context;
 use crate::errors::{CommandError, Failure};
@@ -157,7 +158,7 @@ impl Shared {
     }
 
     async fn progress_of_review(&self, folder: &ReviewFolder) -> Result<RunProgress, CommandError> {
-        reviews::stop::settle(&self.context, &self.open, folder).await?;
+        reviews::stop::settle(&self.context, &self.open, folder, Settler::Command).await?;
         let record = folder.record()?;
         let result = if record.ended.is_some() { Some(folder.result()?) } else { None };
         let (events, doing) = match record.runs.last() {

@@ -9,6 +9,7 @@ use mesh::sessions::Principal;
 use mesh::{SendError, Sent};
 use tokio::time::Instant;
 
+use super::settle::Settler;
 use crate::compose::Open;
 
 /// How long to try to wake those who get the reports of one end.
@@ -25,8 +26,11 @@ pub(crate) fn note(outcome: Result<Sent, SendError>, (of, to): (RunId, &str), se
     }
 }
 
-/// Wakes those who have got these reports.
-pub(crate) async fn wake(open: &Open, sender: &Principal, reports: &[MessageId]) {
+/// Wakes those who have got these reports. The server delivers them anyway.
+pub(crate) async fn wake(open: &Open, sender: &Principal, reports: &[MessageId], by: Settler) {
+    if by == Settler::Server {
+        return;
+    }
     let until = Instant::now() + WAKE;
     for report in reports {
         let left = until.saturating_duration_since(Instant::now());

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::time::Duration;
 
+use mesh::ports::machine::{Life, Machine, Process};
 use mesh::ports::runner::{Ending, RunOutcome};
 use mesh::runs::{Halt, RunId, RunRecord, RunStage};
 
@@ -13,7 +14,8 @@ use super::supervise::{Attempt, exit_of, halt_of, unread};
 use super::{RunFolder, Runs, agent, applying, changes, runner_of};
 use crate::compose::Open;
 use crate::context::Context;
-use crate::errors::CommandError;
+use crate::errors::{CommandError, Failure};
+use crate::exit::Exit;
 use crate::pipelines::Pipelines;
 
 /// How long to leave a run to the process that concludes it.
@@ -35,27 +37,56 @@ pub(crate) async fn settle_applying(context: &Context, runs: &Runs) {
     }
 }
 
+/// Who concludes a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settler {
+    /// The run's own process, or a command of the user's.
+    Command,
+    /// The server's round. It may see less than the user's next command: it may be in a container, without the repository,
+    /// or without the adapter. What it cannot tell for certain it leaves to that command.
+    Server,
+}
+
 /// Concludes every run whose process was killed, and takes back what was applied half-way. Errors are only logged: the
 /// next command tries again.
 pub(crate) async fn settle(context: &Context, open: &Open, runs: &Runs) {
     settle_applying(context, runs).await;
-    settle_runs(context, open, runs).await;
+    settle_runs(context, open, runs, Settler::Command).await;
 }
 
 /// The same without touching the user's folder, of which only a command of the user's tells.
-pub(crate) async fn settle_runs(context: &Context, open: &Open, runs: &Runs) {
-    for (folder, record) in runs.live() {
-        if folder.stage(&record, open.machine.as_ref()) != RunStage::Abandoned {
-            continue;
-        }
-        if let Err(error) = settle_one(context, open, &folder).await {
+pub(crate) async fn settle_runs(context: &Context, open: &Open, runs: &Runs, by: Settler) {
+    for folder in abandoned(open, runs, by) {
+        if let Err(error) = settle_one(context, open, &folder, by).await {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, run = %folder.id, "what came of a run could not be told");
         }
     }
 }
 
-async fn settle_one(context: &Context, open: &Open, folder: &RunFolder) -> Result<(), CommandError> {
+/// The runs whose process was killed.
+pub(crate) fn abandoned(open: &Open, runs: &Runs, by: Settler) -> Vec<RunFolder> {
+    let live = runs.live().into_iter();
+    live.filter(|(folder, record)| is_abandoned(open, folder, record, by)).map(|(folder, _)| folder).collect()
+}
+
+fn is_abandoned(open: &Open, folder: &RunFolder, record: &RunRecord, by: Settler) -> bool {
+    let machine = open.machine.as_ref();
+    is_certain(machine, record.supervisor, by) && folder.stage(record, machine) == RunStage::Abandoned
+}
+
+/// Whether it can be told here what became of a process and of what it had started.
+pub(crate) fn is_certain(machine: &dyn Machine, process: Process, by: Settler) -> bool {
+    by == Settler::Command || machine.life(process) != Life::Unknown
+}
+
+/// Concludes a run whose process was killed, unless another process does.
+pub(crate) async fn settle_one(
+    context: &Context,
+    open: &Open,
+    folder: &RunFolder,
+    by: Settler,
+) -> Result<(), CommandError> {
     let Ok(lock) = File::open(&folder.root) else { return Ok(()) };
     if lock.try_lock().is_err() {
         // Another process concludes it.
@@ -63,16 +94,31 @@ async fn settle_one(context: &Context, open: &Open, folder: &RunFolder) -> Resul
         return Ok(());
     }
     let mut record = folder.record()?;
-    if record.ended.is_some() {
+    // Since it was looked at, another process may have taken it over, or concluded it.
+    if !is_abandoned(open, folder, &record, by) {
         return Ok(());
     }
-    conclude::end_what_is_left(folder.id);
-    let attempt = attempt(open, folder, &record).await;
-    let principal = agent::join(open, &mut record, std::process::id()).await?;
-    let became = if folder.was_given_up() { "could not bring it to its end" } else { "was killed" };
-    let notes = vec![format!("the process that ran it {became}; this was put together from what it left")];
-    let conclusion = Conclusion { attempt, notes };
-    let concluded = conclude::conclude(context, open, folder, record, &principal, conclusion).await;
+    let id = folder.id;
+    // What does not end at once is waited for.
+    let ended = tokio::task::spawn_blocking(move || conclude::end_what_is_left(id)).await;
+    if let Err(error) = ended {
+        tracing::warn!(%error, run = %id, "what a run has left is not ended");
+    }
+    let principal = match agent::join(open, &mut record, std::process::id()).await {
+        Ok(principal) => principal,
+        Err(error) => {
+            agent::leave_half_joined(open, &record).await;
+            return Err(error);
+        }
+    };
+    let concluded = async {
+        let attempt = attempt(open, folder, &record, by).await?;
+        let became = if folder.was_given_up() { "could not bring it to its end" } else { "was killed" };
+        let notes = vec![format!("the process that ran it {became}; this was put together from what it left")];
+        let conclusion = Conclusion { attempt, notes, by };
+        conclude::conclude(context, open, folder, record, &principal, conclusion).await
+    };
+    let concluded = concluded.await;
     if concluded.is_err() {
         // This process may live long, and does not work on it.
         agent::leave(open, &principal).await;
@@ -80,8 +126,14 @@ async fn settle_one(context: &Context, open: &Open, folder: &RunFolder) -> Resul
     concluded.map(drop)
 }
 
+/// What this process cannot tell of a run.
+pub(super) fn left_to_the_user(what: String) -> CommandError {
+    let hint = "`relay-mesh runs list` concludes it as far as can be told where it is typed".to_owned();
+    Failure { what, hint: Some(hint), exit: Exit::Failure, source: None }.into()
+}
+
 /// What the last start of the harness's program came to, from its files.
-async fn attempt(open: &Open, folder: &RunFolder, record: &RunRecord) -> Attempt {
+async fn attempt(open: &Open, folder: &RunFolder, record: &RunRecord, by: Settler) -> Result<Attempt, CommandError> {
     let of = |what| folder.of_attempt(what, record.attempts);
     let ended = processes::ended_as_written(&of("ended"), &of("errors"));
     let exit = exit_of(&ended);
@@ -105,6 +157,13 @@ async fn attempt(open: &Open, folder: &RunFolder, record: &RunRecord) -> Attempt
         }
         Some(last?.conclude(&exit).await.unwrap_or_else(|error| unread(&error)))
     };
-    let outcome = replayed.await.unwrap_or_else(|| RunOutcome::of(Ending::BrokeOff));
-    Attempt { outcome, exit, halt }
+    let outcome = match replayed.await {
+        Some(outcome) => outcome,
+        None if by == Settler::Server && record.attempts > 0 => {
+            let what = format!("what {} said in run {} cannot be read by the server now", record.harness, record.id);
+            return Err(left_to_the_user(what));
+        }
+        None => RunOutcome::of(Ending::BrokeOff),
+    };
+    Ok(Attempt { outcome, exit, halt })
 }

@@ -14,6 +14,7 @@ use processes::{Guard, GuardError};
 use super::begin::{Begun, TASK};
 use super::conclude::{self, Conclusion};
 use super::reading::{EventLog, Reading};
+use super::settle::Settler;
 use super::{AnswerSchema, MARK, RunFolder, Runs, RunsError, agent, runner_of};
 use crate::compose::Open;
 use crate::context::Context;
@@ -112,7 +113,7 @@ async fn to_its_end(
         turns: 0,
     };
     let attempt = work.attempts(text).await?;
-    let conclusion = Conclusion { attempt, notes };
+    let conclusion = Conclusion { attempt, notes, by: Settler::Command };
     conclude::conclude(context, open, &folder, record, &principal, conclusion).await
 }
 

@@ -16,7 +16,8 @@ use crate::exit::Exit;
 use crate::pipelines::Pipelines;
 use crate::render::{Format, Show as _};
 use crate::reviews::{self, Reviews};
-use crate::runs::{RunFolder, Runs, for_clients, settle};
+use crate::runs::settle::{self, Settler};
+use crate::runs::{RunFolder, Runs, for_clients};
 use crate::shapes::reviews::{PipelineLine, PipelineShape, ReviewLine, ReviewShape};
 use crate::shapes::runs::{ResultShape, RunLine, RunsShape, event_line};
 use crate::signals::Stop;
@@ -41,7 +42,7 @@ pub(super) async fn list(last: usize, context: &Context) -> Result<Exit, Command
             }),
             Listed::Review(id) => {
                 let folder = reviews.folder(id);
-                if let Err(error) = reviews::stop::settle(context, &open, &folder).await {
+                if let Err(error) = reviews::stop::settle(context, &open, &folder, Settler::Command).await {
                     tracing::debug!(%error, review = %id, "what came of a review could not be told");
                 }
                 folder.record().map(|record| shape.reviews.push(ReviewLine::of(&record)))
@@ -73,7 +74,7 @@ pub(super) async fn show(id: &str, context: &Context) -> Result<Exit, CommandErr
             stage @ (RunStage::Running | RunStage::Abandoned) => context.printer.show(&RunLine::of(&record, stage))?,
         },
         Kept::Review(folder, record) => {
-            reviews::stop::settle(context, &open, &folder).await?;
+            reviews::stop::settle(context, &open, &folder, Settler::Command).await?;
             match &folder.record()?.ended {
                 Some(_) => context.printer.show(&ReviewShape(folder.result()?))?,
                 None => context.printer.show(&ReviewLine::of(&record))?,
@@ -109,7 +110,7 @@ pub(super) async fn follow(id: &str, context: &Context) -> Result<Exit, CommandE
         let (of_it, end) = match &kept {
             Kept::Run(folder, _) => (vec![folder.id], end_of_run(context, &open, folder).await?),
             Kept::Review(folder, _) => {
-                reviews::stop::settle(context, &open, folder).await?;
+                reviews::stop::settle(context, &open, folder, Settler::Command).await?;
                 let record = folder.record()?;
                 (record.runs, record.ended.map(|end| if end.ok { Exit::Success } else { Exit::Failure }))
             }

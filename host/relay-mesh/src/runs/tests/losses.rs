@@ -5,6 +5,7 @@ use mesh::runs::RunRecord;
 
 use super::*;
 use crate::runs::RunFolder;
+use crate::runs::settle::Settler;
 
 /// Makes a repository with a commit in its worktree.
 const NESTS: &str = "PATH=$PATH:/usr/local/bin; echo two > old; mkdir inner; cd inner; git init --quiet .; \
@@ -164,6 +165,45 @@ async fn each_recipient_gets_the_report_of_a_run_that_is_concluded_again_in_othe
         let subjects: Vec<_> = mail.messages.into_iter().map(|fetched| fetched.message.subject).collect();
         assert_eq!(subjects, [format!("run {id}: {said}")], "{agent}");
     }
+}
+
+#[tokio::test]
+async fn a_server_leaves_to_the_user_what_it_cannot_tell() {
+    type Hide = fn(&Stage, &mut RunRecord);
+    let hidden: [(&str, Hide); 3] = [
+        ("its process, in another namespace", |stage, record| {
+            let own = stage.open.machine.this_process().space.expect("a place");
+            record.supervisor.space = Some(ProcessSpace { namespace: own.namespace + 1, ..own });
+        }),
+        ("its adapter", |_, record| record.harness = "elsewhere".to_owned()),
+        ("its repository", |stage, _| {
+            std::fs::rename(stage.project().join(".git"), stage.project().join("away")).expect("moved");
+        }),
+    ];
+    for (what, hide) in hidden {
+        let stage = Stage::new(EDITS).with_repository();
+        let report = stage.ran(RunRequest { reach: Reach::Edit, ..stage.request() }).await;
+        let folder = stage.runs().folder(report.record.id);
+        let mut record = RunRecord { ended: None, supervisor: dead(), ..report.record };
+        hide(&stage, &mut record);
+        folder.keep(&record).expect("kept");
+        let marks = stage.context.settings.dir.value.join("runs/live");
+        std::fs::write(marks.join(folder.id.to_string()), "").expect("written");
+        for by in [Settler::Server, Settler::Command] {
+            settle::settle_runs(&stage.context, &stage.open, &stage.runs(), by).await;
+            let ended = folder.record().expect("a record").ended.is_some();
+            assert_eq!(ended, by == Settler::Command, "{what}: {by:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_a_process_has_taken_over_since_it_was_looked_at_is_left_alone() {
+    let stage = Stage::new(ANSWERS);
+    let begun = begin::begin(&stage.context, &stage.open, stage.request()).await.expect("begun");
+    let settled = settle::settle_one(&stage.context, &stage.open, &begun.folder, Settler::Command).await;
+    settled.expect("nothing to do");
+    assert_eq!(begun.folder.record().expect("a record").ended, None);
 }
 
 /// Says that the process of a run is gone, and returns once its guard is.

@@ -16,6 +16,7 @@ use crate::pipelines::work::Work;
 use crate::reviews::stop::settle_all;
 use crate::reviews::work::ReviewAudience;
 use crate::reviews::{ReviewFolder, Reviews};
+use crate::runs::settle::Settler;
 use crate::server::settling::keep_settling;
 
 const USER: permission::Evidence = permission::Evidence { asker: Asker::User, parent: None };
@@ -85,7 +86,7 @@ async fn what_was_found_stays_although_the_result_was_not_kept() {
     let stage = Stage::new(ANSWERS);
     let (folder, mut ended) = (abandoned(&stage, &[]), BTreeSet::<RunId>::new());
     folder.keep_findings(&[finding()]).expect("kept");
-    settle_all(&stage.context, &stage.open, &mut ended).await;
+    settle_all(&stage.context, &stage.open, &mut ended, Settler::Server).await;
     assert_eq!(ended, BTreeSet::from([folder.id()]));
     assert_eq!(folder.findings().expect("there"), [finding()]);
     let end = folder.record().expect("a record").ended.expect("it has ended");
@@ -141,7 +142,15 @@ async fn a_pipeline_does_not_do_again_what_had_come_to_its_end() {
         stop: &mut stop,
         audience: &mut Unheard,
     };
-    let result = work.go_on(begun.record).await.unwrap_or_else(|error| panic!("{}", mesh::reasons(&error)));
+    // Another process is ending the review at the moment.
+    let lock = std::fs::File::open(&review.files.root).expect("there");
+    lock.lock().expect("free");
+    let other = async {
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        drop(lock);
+    };
+    let (result, ()) = tokio::join!(work.go_on(begun.record), other);
+    let result = result.unwrap_or_else(|error| panic!("{}", mesh::reasons(&error)));
     assert_eq!((&result["ok"], &result["reviewed"]), (&json!(true), &json!(true)), "{result}");
     assert_eq!(reviews(&stage).ids(), [review.id()], "there is no second review");
 }
