@@ -180,8 +180,14 @@ fn told(ask: &Ask) -> String {
 /// Sends an agent what became of its question, as what it is: words from this user's command line. Fails only if
 /// another try may succeed.
 pub(super) async fn mail(mesh: &Mesh, ask: &Ask, agent: &AgentName, told: &str) -> Result<(), StoreError> {
-    if load_agent(&mesh.core, agent).await?.is_none() {
-        return Ok(());
+    match load_agent(&mesh.core, agent).await {
+        Ok(Some(_)) => {}
+        Ok(None) => return Ok(()),
+        Err(error) if error.is_for_good() => {
+            tracing::warn!(%agent, %error, "the answer was not sent");
+            return Ok(());
+        }
+        Err(error) => return Err(error),
     }
     let asked: String = match &ask.what {
         AskKind::Question(text) => text.chars().take(MUCH).collect(),

@@ -90,8 +90,8 @@ impl CommandSpec for Args {
 
 /// Tells what came of runs and reviews whose process was killed: one whose end is still to be told is not deleted.
 async fn settle(context: &Context, open: &Open) {
-    settle_runs(context, open, &Runs::of(&context.settings.dir.value), Settler::Server).await;
-    settle_all(context, open, &mut BTreeSet::new(), Settler::Server).await;
+    settle_runs(context, open, &Runs::of(&context.settings.dir.value), Settler::Cleanup).await;
+    settle_all(context, open, &mut BTreeSet::new(), Settler::Cleanup).await;
 }
 
 fn another_runs() -> CommandError {

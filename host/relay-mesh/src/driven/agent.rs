@@ -331,15 +331,30 @@ impl Driving {
             let at_once = matches!(over, TreeOver::ParentEnded(_) | TreeOver::Spent(_, OverBudget::Time));
             return self.spent(&over.to_string(), at_once).await;
         }
-        if self.orders.has_changed().unwrap_or(false) {
-            self.orders.mark_unchanged();
-            if let Err(error) = self.take_orders().await {
-                // They are tried again in the next step, and keep it from nothing else, such as a dismissal.
-                self.orders.mark_changed();
-                let error = store::reasons(&error);
-                tracing::warn!(agent = %self.name, %error, "the commands for a driven agent wait");
-            }
+        let orders = self.take_new_orders().await;
+        let step = self.go_on().await?;
+        // Not before: what keeps a command from being begun keeps the agent from nothing else, such as a dismissal.
+        if step == Step::On {
+            orders?;
         }
+        Ok(step)
+    }
+
+    /// Takes the commands that other agents have for it. After an error they are tried again in the next step.
+    async fn take_new_orders(&mut self) -> Result<(), CommandError> {
+        if !self.orders.has_changed().unwrap_or(false) {
+            return Ok(());
+        }
+        self.orders.mark_unchanged();
+        let taken = self.take_orders().await;
+        if taken.is_err() {
+            self.orders.mark_changed();
+        }
+        taken
+    }
+
+    /// Does what its prompts, its mail and its user ask for.
+    async fn go_on(&mut self) -> Result<Step, CommandError> {
         if self.leave_tool().await? == Step::Over {
             return Ok(Step::Over);
         }

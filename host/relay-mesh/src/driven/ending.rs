@@ -8,6 +8,7 @@ use mesh::messages::Draft;
 use mesh::names::AgentName;
 use mesh::ports::machine::Machine as _;
 use mesh::sessions::Principal;
+use store::StoreError;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -82,7 +83,7 @@ impl Driving {
         }
         tool::thread_ends(&self.host.open.mesh, &self.record, &how, why).await?;
         self.tell_events().await;
-        self.leave_session().await;
+        self.leave_session().await?;
         let end = DrivenEnd { at: self.host.open.machine.now(), why: why.to_owned(), meant };
         let request = self.dismissing.as_ref().map(|dismissal| dismissal.request.clone());
         self.change(|record| {
@@ -104,14 +105,17 @@ impl Driving {
 
     /// Leaves its session before its record says that it has ended: who waits for that finds it offline. A damaged
     /// record of the session keeps no agent from ending.
-    async fn leave_session(&self) {
+    async fn leave_session(&self) -> Result<(), StoreError> {
         let (agent, mesh) = (&self.name, &self.host.open.mesh);
-        if let Err(error) = mesh.run_leaves(&self.session).await {
-            tracing::warn!(%agent, %error, "the end of an agent's session could not be noted");
+        for left in [mesh.run_leaves(&self.session).await, mesh.listens_no_more(&self.session).await] {
+            match left {
+                Err(error) if error.is_for_good() => {
+                    tracing::warn!(%agent, %error, "that an agent has left its session could not be noted");
+                }
+                left => left?,
+            }
         }
-        if let Err(error) = mesh.listens_no_more(&self.session).await {
-            tracing::warn!(%agent, %error, "that nobody listens for an agent's session any more could not be noted");
-        }
+        Ok(())
     }
 
     /// Leaves its link, and returns once nothing of it runs.

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use mesh::ports::machine::Machine as _;
+use mesh::ports::machine::{Machine, Process};
 use mesh::ports::runner::{Ending, Extensions, Reach, Start};
 use mesh::reviews::{Next, PipelineRecord, Step, StepKind, StepState, Subject, counts_against, fix_task, next_step};
-use mesh::runs::{RunId, RunLimits, agent_label};
+use mesh::runs::{RunId, RunLimits, RunStage, agent_label};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use view::{FindingView, Timestamp};
@@ -22,13 +22,31 @@ use crate::reviews::{ReviewRequest, Reviews, begin as reviews};
 use crate::runs::permission::Evidence;
 use crate::runs::settle::Settler;
 use crate::runs::supervise::{Unwatched, supervise};
-use crate::runs::{RunRequest, Runs, WorkFolder, begin, changes, settle};
+use crate::runs::{RunRequest, Runs, WorkFolder, alive, begin, changes, settle};
 use crate::signals::Stop;
 
 /// How long to wait for what an interrupted step had come to.
 const CONCLUDED: Duration = Duration::from_secs(30);
 /// How often to look.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How what an interrupted step had begun stands.
+enum Stands<T> {
+    /// It has ended, or nothing of it is there.
+    Over(Option<T>),
+    /// Something works on it.
+    Lives,
+    /// Another process may be concluding it, or it cannot be told here.
+    Unknown,
+}
+
+fn stands<T>(end: Option<T>, by: Process, works: impl Fn() -> bool, machine: &dyn Machine) -> Stands<T> {
+    match end {
+        Some(end) => Stands::Over(Some(end)),
+        None if !alive::is_out_of_sight(by, machine) && works() => Stands::Lives,
+        None => Stands::Unknown,
+    }
+}
 
 /// A pipeline in work.
 pub(crate) struct Work<'a> {
@@ -90,16 +108,20 @@ impl Work<'_> {
     }
 
     /// Takes up a step whose process was killed: what its run or review had come to counts, if it had an end.
-    async fn take_up(&self, record: &mut PipelineRecord) -> Result<(), CommandError> {
-        let least = record.least;
+    async fn take_up(&mut self, record: &mut PipelineRecord) -> Result<(), CommandError> {
+        let (least, context, open, runs) = (record.least, self.context, self.open, self.runs());
         let Some(step) = record.steps.last_mut().filter(|step| step.state == StepState::Running) else { return Ok(()) };
         let Some(id) = step.work else { return Ok(()) };
         match step.kind {
             StepKind::Implement | StepKind::Fix => {
+                let run = runs.folder(id);
                 let end = self.concluded(id, async || {
-                    settle::settle_runs(self.context, self.open, &self.runs(), Settler::Command).await;
-                    // One that was deleted has no end.
-                    self.runs().load(id).map_or(Some(None), |(_, run)| run.ended.map(Some))
+                    if let Err(error) = settle::settle_one(context, open, &run, Settler::Command).await {
+                        tracing::debug!(error = %store::reasons(&error), run = %id, "what came of it is not known");
+                    }
+                    let Ok(record) = run.record() else { return Stands::Over(None) };
+                    let works = || run.stage(&record, open.machine.as_ref()) == RunStage::Running;
+                    stands(record.ended.clone(), record.supervisor, works, open.machine.as_ref())
                 });
                 if let Some(end) = end.await?.filter(|end| end.ok) {
                     step.session = end.session;
@@ -107,46 +129,53 @@ impl Work<'_> {
                 }
             }
             StepKind::Review => {
-                let folder = self.reviews().folder(id);
+                let review = self.reviews().folder(id);
                 let end = self.concluded(id, async || {
-                    if let Err(error) = settle_review(self.context, self.open, &folder, Settler::Command).await {
+                    if let Err(error) = settle_review(context, open, &review, Settler::Command).await {
                         tracing::debug!(error = %store::reasons(&error), review = %id, "what came of it is not known");
                     }
-                    folder.record().map_or(Some(None), |review| review.ended.map(Some))
+                    let Ok(record) = review.record() else { return Stands::Over(None) };
+                    let works = || review.is_worked_on(&record, open.machine.as_ref());
+                    stands(record.ended.clone(), record.supervisor, works, open.machine.as_ref())
                 });
                 if end.await?.is_some_and(|end| end.ok) {
-                    step.state = StepState::Done { open: counts_against(&folder.findings()?, least) };
+                    step.state = StepState::Done { open: counts_against(&review.findings()?, least) };
                 }
             }
         }
         Ok(())
     }
 
-    /// What a killed step's run or review had come to, for which another process may be waiting as well, such as its guard:
-    /// nothing else works in its folder until then. None if there is nothing of it any more.
-    async fn concluded<T>(
-        &self,
-        id: RunId,
-        look: impl AsyncFn() -> Option<Option<T>>,
-    ) -> Result<Option<T>, CommandError> {
+    /// What a killed step's run or review had come to. Another process may be concluding it, or its guard be ending it:
+    /// nothing else works in its folder until then. None if that is not known, and the step is done again.
+    async fn concluded<T>(&mut self, id: RunId, look: impl AsyncFn() -> Stands<T>) -> Result<Option<T>, CommandError> {
         let until = Instant::now() + CONCLUDED;
+        let not_now = |what: String, exit: Exit| {
+            let hint = Some(format!("`relay-mesh runs stop {id}` ends what still runs of it; then try again"));
+            CommandError::from(Failure { what, hint, exit, source: None })
+        };
         loop {
-            if let Some(end) = look().await {
-                return Ok(end);
-            }
-            if Instant::now() >= until {
-                return Err(Failure {
-                    what: format!(
-                        "the step that was interrupted, {id}, has not ended within {} s",
-                        CONCLUDED.as_secs()
-                    ),
-                    hint: Some(format!("`relay-mesh runs stop {id}` ends it; then try again")),
-                    exit: Exit::TimedOut,
-                    source: None,
+            let stands = look().await;
+            match stands {
+                Stands::Over(end) => return Ok(end),
+                Stands::Lives if Instant::now() >= until => {
+                    let what =
+                        format!("the step that was interrupted, {id}, has not ended within {} s", CONCLUDED.as_secs());
+                    return Err(not_now(what, Exit::TimedOut));
                 }
-                .into());
+                Stands::Unknown if Instant::now() >= until => {
+                    self.audience.says(&format!("what the step that was interrupted, {id}, had come to is not known"));
+                    return Ok(None);
+                }
+                Stands::Lives | Stands::Unknown => {}
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = self.stop.asked() => {
+                    let what = format!("stopped before the step that was interrupted, {id}, had ended");
+                    return Err(not_now(what, Exit::Failure));
+                }
+            }
         }
     }
 

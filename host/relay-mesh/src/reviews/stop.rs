@@ -100,7 +100,10 @@ pub(crate) async fn settle(
     if !is_abandoned(&record) {
         return Ok(());
     }
-    settle::settle_runs(context, open, &Runs::of(&context.settings.dir.value), by).await;
+    if by == Settler::Command {
+        // The others have just done that.
+        settle::settle_runs(context, open, &Runs::of(&context.settings.dir.value), by).await;
+    }
     let why = "the process that worked on the review was killed";
     match (kept(folder.findings())?, kept(folder.result())?) {
         // It had come to the end, and was killed before it could say so.

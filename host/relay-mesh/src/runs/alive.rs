@@ -20,10 +20,14 @@ pub(crate) fn is_worked_on(path: &Path, by: Process, machine: &dyn Machine) -> b
     match machine.life(by) {
         Life::Runs => true,
         Life::Ended => false,
-        // Another system that shares the files need not see this one's locks.
-        Life::Unknown if boot_of(by) != boot_of(machine.this_process()) => true,
+        Life::Unknown if is_out_of_sight(by, machine) => true,
         Life::Unknown => is_held(path),
     }
+}
+
+/// Whether nothing of a process can be told here: another system that shares the files need not see this one's locks.
+pub(crate) fn is_out_of_sight(by: Process, machine: &dyn Machine) -> bool {
+    machine.life(by) == Life::Unknown && boot_of(by) != boot_of(machine.this_process())
 }
 
 fn boot_of(process: Process) -> Option<u64> {

@@ -52,7 +52,7 @@ pub(super) async fn conclude(
     let verdict = judge(&outcome, halt, &answer, asked_again(events.iter()).as_deref());
     let git = changes::git(context);
     let changes = changes::changes(&git, &record, folder, &mut notes).await;
-    if by == Settler::Server && changes.is_none() && changes::can_be_told(&record) {
+    if by != Settler::Command && changes.is_none() && changes::can_be_told(&record) {
         return Err(left_to_the_user(notes.pop().unwrap_or_default()));
     }
     notes.extend(changes.as_ref().and_then(|changes| agent::beyond_reserved(open, &record, changes)));

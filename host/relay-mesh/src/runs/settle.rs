@@ -45,6 +45,8 @@ pub(crate) enum Settler {
     /// The server's round. It may see less than the user's next command: it may be in a container, without the repository,
     /// or without the adapter. What it cannot tell for certain it leaves to that command.
     Server,
+    /// The cleanup, for which the same holds, and which delivers nothing by itself.
+    Cleanup,
 }
 
 /// Concludes every run whose process was killed, and takes back what was applied half-way. Errors are only logged: the
@@ -151,16 +153,22 @@ async fn attempt(open: &Open, folder: &RunFolder, record: &RunRecord, by: Settle
         let mut log = EventLog::open(&folder.events());
         let mut last = None;
         for attempt in 1..=record.attempts {
-            let mut reading = Reading::open(runner, &record.task, &folder.of_attempt("output", attempt)).ok()?;
+            let output = folder.of_attempt("output", attempt);
+            // Its process was killed before it could begin the last one.
+            if attempt == record.attempts && !output.try_exists().ok()? {
+                break;
+            }
+            let mut reading = Reading::open(runner, &record.task, &output).ok()?;
             log.write(&reading.rest().await.ok()?);
             last = Some(reading);
         }
-        Some(last?.conclude(&exit).await.unwrap_or_else(|error| unread(&error)))
+        let Some(last) = last else { return Some(RunOutcome::of(Ending::BrokeOff)) };
+        Some(last.conclude(&exit).await.unwrap_or_else(|error| unread(&error)))
     };
     let outcome = match replayed.await {
         Some(outcome) => outcome,
-        None if by == Settler::Server && record.attempts > 0 => {
-            let what = format!("what {} said in run {} cannot be read by the server now", record.harness, record.id);
+        None if by != Settler::Command => {
+            let what = format!("what {} said in run {} cannot be read here now", record.harness, record.id);
             return Err(left_to_the_user(what));
         }
         None => RunOutcome::of(Ending::BrokeOff),

@@ -17,7 +17,7 @@ use crate::runs::settle::{Settler, abandoned, settle_one};
 /// How often to look. A look reads the records of those alone that had not ended.
 const BETWEEN_ROUNDS: Duration = Duration::from_secs(15);
 /// How long a run rests at most that cannot be concluded here, before it is tried once more.
-const LONGEST_REST: Duration = Duration::from_secs(3_600);
+const LONGEST_REST: Duration = Duration::from_secs(900);
 
 /// Looks for them for as long as the server runs. When it is stopped, what is half done is left as by a process that is
 /// killed.

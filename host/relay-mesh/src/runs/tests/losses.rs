@@ -189,7 +189,7 @@ async fn a_server_leaves_to_the_user_what_it_cannot_tell() {
         folder.keep(&record).expect("kept");
         let marks = stage.context.settings.dir.value.join("runs/live");
         std::fs::write(marks.join(folder.id.to_string()), "").expect("written");
-        for by in [Settler::Server, Settler::Command] {
+        for by in [Settler::Server, Settler::Cleanup, Settler::Command] {
             settle::settle_runs(&stage.context, &stage.open, &stage.runs(), by).await;
             let ended = folder.record().expect("a record").ended.is_some();
             assert_eq!(ended, by == Settler::Command, "{what}: {by:?}");
