@@ -232,7 +232,7 @@ pub(crate) async fn ring_for_earlier(
         held_loop::ask(core, &ring, to, &hold).await;
         return Ok(false);
     }
-    // Where nothing watches the file, no receipt would say at the next try that this one has rung.
+    // Where nothing watches the file, no receipt would say at the next try that this one has woken it.
     if !record.watches_wake_file || wake_file::why_hold(core, Some(record), &ring).await?.is_some() {
         return Ok(false);
     }

@@ -67,10 +67,15 @@ pub(crate) async fn settle_all(context: &Context, open: &Open, ended: &mut BTree
             continue;
         }
         let folder = reviews.folder(id);
-        if let Err(error) = settle(context, open, &folder, by).await {
-            tracing::debug!(error = %store::reasons(&error), review = %id, "what came of a review could not be told");
-        }
-        if folder.record().is_ok_and(|record| record.ended.is_some()) {
+        let has_ended = || folder.record().is_ok_and(|record| record.ended.is_some());
+        let is_over = has_ended() || {
+            if let Err(error) = settle(context, open, &folder, by).await {
+                let error = store::reasons(&error);
+                tracing::debug!(%error, review = %id, "what came of a review could not be told");
+            }
+            has_ended()
+        };
+        if is_over {
             ended.insert(id);
         }
     }

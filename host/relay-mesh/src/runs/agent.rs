@@ -162,14 +162,17 @@ pub(super) async fn report(open: &Open, principal: &Principal, report: &RunRepor
 
 /// Notes that nobody works on a run that could not join.
 pub(super) async fn leave_half_joined(open: &Open, record: &RunRecord) {
-    if let Err(error) = open.mesh.run_leaves(&session(record)).await {
-        tracing::warn!(%error, run = %record.id, "the end of a run's session could not be noted");
-    }
+    leave_session(open, &session(record)).await;
 }
 
 /// Notes that the run has ended.
 pub(super) async fn leave(open: &Open, principal: &Principal) {
-    let Some(session) = principal.session() else { return };
+    if let Some(session) = principal.session() {
+        leave_session(open, session).await;
+    }
+}
+
+async fn leave_session(open: &Open, session: &SessionRef) {
     if let Err(error) = open.mesh.run_leaves(session).await {
         tracing::warn!(%error, "the end of a run's session could not be noted");
     }

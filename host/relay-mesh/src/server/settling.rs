@@ -39,7 +39,10 @@ pub(crate) async fn keep_settling(context: &Context, open: &Open, stop: Cancella
 async fn settle_runs(context: &Context, open: &Open, tries: &mut Tries) {
     let all = abandoned(open, &Runs::of(&context.settings.dir.value), Settler::Server);
     tries.0.retain(|id, _| all.iter().any(|folder| folder.id == *id));
-    for folder in all.into_iter().filter(|folder| tries.are_due(folder.id)).collect::<Vec<_>>() {
+    for folder in all {
+        if !tries.are_due(folder.id) {
+            continue;
+        }
         match settle_one(context, open, &folder, Settler::Server).await {
             Ok(()) => {}
             // Once: it is tried for as long as it is there.

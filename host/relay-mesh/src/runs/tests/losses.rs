@@ -1,6 +1,5 @@
 //! What a run must not lose: work that no patch carries, its end, its budget, its turn.
 
-use mesh::names::AgentName;
 use mesh::runs::RunRecord;
 
 use super::*;
@@ -93,10 +92,7 @@ async fn a_run_is_reported_before_it_has_ended_and_once() {
         until grep -q '\"session\":\"s-1\"' $record; do sleep 0.02; done; \
         mv $record $record.old; mkdir $record; done";
     let stage = Stage::new(&format!("cat >/dev/null; echo session s-1; {taken}; echo answer done"));
-    let nobody = stage.open.mesh.identify(&stage.context.call(None)).await.expect("identified");
-    let alice: mesh::names::AgentName = "alice".parse().expect("a name");
-    let wanted = Registration { name: Some(alice.clone()), ..Registration::default() };
-    stage.open.mesh.register(&nobody, wanted).await.expect("registered");
+    let alice = registered(&stage, "alice").await;
     let request = RunRequest { report: vec!["alice".to_owned()], ..stage.request() };
     let begun = begin::begin(&stage.context, &stage.open, request).await.expect("begun");
     let (folder, mut stop) = (stage.runs().folder(begun.record.id), Stop::listen().expect("signals"));
@@ -115,20 +111,6 @@ async fn a_run_is_reported_before_it_has_ended_and_once() {
     settle::settle(&stage.context, &stage.open, &stage.runs()).await;
     assert!(folder.record().expect("a record").ended.is_some());
     assert_eq!(reports().await, one);
-}
-
-/// A process that is gone.
-pub(super) fn dead() -> Process {
-    Process { pid: u32::MAX, start: 1, space: None }
-}
-
-/// An agent that is nobody's session.
-pub(super) async fn registered(stage: &Stage, name: &str) -> AgentName {
-    let nobody = stage.open.mesh.identify(&stage.context.call(None)).await.expect("identified");
-    let name: AgentName = name.parse().expect("a name");
-    let wanted = Registration { name: Some(name.clone()), ..Registration::default() };
-    stage.open.mesh.register(&nobody, wanted).await.expect("registered");
-    name
 }
 
 /// Concludes a run once more, as if its process had been killed before it could say that the run had ended.

@@ -12,9 +12,11 @@ use std::sync::Arc;
 
 use mesh::allowances::{Allowance, Asker, Starts};
 use mesh::messages::Draft;
+use mesh::names::AgentName;
 use mesh::ports::harness::Harnesses;
 use mesh::ports::machine::{Machine, Process, ProcessSpace};
 use mesh::ports::runner::{Ending, Extensions, Reach, RunEvent, Start};
+use mesh::reviews::Severity;
 use mesh::runs::{RunLimits, RunReport, RunStage};
 use mesh::{Fetch, Mesh, Parts, Registration};
 use serde_json::{Value, json};
@@ -28,6 +30,7 @@ use crate::context::{Context, Seat};
 use crate::environment::Environment;
 use crate::errors::CommandError;
 use crate::exit::Exit;
+use crate::pipelines::begin::{PipelinePlace, PipelineRequest};
 use crate::render::{Format, Printer, Talk};
 use crate::signals::Stop;
 
@@ -151,6 +154,35 @@ impl Stage {
             let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
             assert!(!ours, "a process of the run is left: {}", String::from_utf8_lossy(&words));
         }
+    }
+}
+
+/// A process that is gone.
+fn dead() -> Process {
+    Process { pid: u32::MAX, start: 1, space: None }
+}
+
+/// An agent that is nobody's session.
+async fn registered(stage: &Stage, name: &str) -> AgentName {
+    let nobody = stage.open.mesh.identify(&stage.context.call(None)).await.expect("identified");
+    let name: AgentName = name.parse().expect("a name");
+    let wanted = Registration { name: Some(name.clone()), ..Registration::default() };
+    stage.open.mesh.register(&nobody, wanted).await.expect("registered");
+    name
+}
+
+/// What is asked of a pipeline in a worktree.
+fn pipeline_request(stage: &Stage) -> PipelineRequest {
+    PipelineRequest {
+        prompt: "do it".to_owned(),
+        folder: stage.project(),
+        place: PipelinePlace::Worktree,
+        implement: NAME.to_owned(),
+        review: vec![NAME.to_owned()],
+        verify: None,
+        rounds: 1,
+        least: Severity::Low,
+        time: RunLimits::default().time,
     }
 }
 
@@ -470,7 +502,7 @@ async fn a_run_whose_process_is_gone_is_ended_and_has_a_result() {
         tokio::select! { _ = work => panic!("it goes on"), () = started => {} }
     }
     let mut record = folder.record().expect("a record");
-    record.supervisor = Process { pid: u32::MAX, start: 1, space: None };
+    record.supervisor = dead();
     folder.keep(&record).expect("kept");
     while folder.stage(&record, stage.open.machine.as_ref()) == RunStage::Running {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 
 use mesh::DryRun;
 use mesh::ports::machine::Instant;
-use mesh::reviews::{Finding, ReviewRecord, Severity, Step, StepKind, StepState, Subject};
+use mesh::reviews::{Finding, ReviewRecord, Step, StepKind, StepState, Subject};
 use mesh::runs::RunId;
 use tokio_util::sync::CancellationToken;
 
-use super::losses::{dead, registered};
 use super::*;
-use crate::pipelines::begin::{Begun, PipelinePlace, PipelineRequest, begin as begin_pipeline};
+use crate::pipelines::begin::{Begun, begin as begin_pipeline};
 use crate::pipelines::work::Work;
 use crate::reviews::stop::settle_all;
 use crate::reviews::work::ReviewAudience;
@@ -66,18 +65,7 @@ fn finding() -> Finding {
 
 /// A pipeline in a worktree that has begun and done nothing.
 pub(super) async fn begun_pipeline(stage: &Stage) -> Begun {
-    let request = PipelineRequest {
-        prompt: "do it".to_owned(),
-        folder: stage.project(),
-        place: PipelinePlace::Worktree,
-        implement: NAME.to_owned(),
-        review: vec![NAME.to_owned()],
-        verify: None,
-        rounds: 1,
-        least: Severity::Low,
-        time: RunLimits::default().time,
-    };
-    let begun = begin_pipeline(&stage.context, &stage.open, &USER, request).await;
+    let begun = begin_pipeline(&stage.context, &stage.open, &USER, pipeline_request(stage)).await;
     begun.unwrap_or_else(|error| panic!("{}", mesh::reasons(&error)))
 }
 

@@ -6,12 +6,12 @@ use std::os::unix::fs::PermissionsExt;
 use mesh::DryRun;
 use mesh::driven::{DrivenId, WantedAgent};
 use mesh::ports::machine::Instant;
-use mesh::reviews::{PipelineRecord, Severity};
+use mesh::reviews::PipelineRecord;
 use mesh::runs::RunId;
 
 use super::*;
 use crate::driven::{self, DrivenFolder};
-use crate::pipelines::begin::{self as pipelines, PipelinePlace, PipelineRequest};
+use crate::pipelines::begin as pipelines;
 use crate::pipelines::{PipelineFolder, Pipelines};
 use crate::runs::worktrees;
 
@@ -84,22 +84,10 @@ impl Stopped {
     async fn killed_pipeline(&self) -> (PipelineFolder, PipelineRecord) {
         let Stage { context, open, .. } = &self.stage;
         let user = permission::Evidence { asker: Asker::User, parent: None };
-        let request = PipelineRequest {
-            prompt: "do it".to_owned(),
-            folder: self.stage.project(),
-            place: PipelinePlace::Worktree,
-            implement: NAME.to_owned(),
-            review: vec![NAME.to_owned()],
-            verify: None,
-            rounds: 1,
-            least: Severity::Low,
-            time: RunLimits::default().time,
-        };
-        self.kill(pipelines::begin(context, open, &user, request)).await;
+        self.kill(pipelines::begin(context, open, &user, pipeline_request(&self.stage))).await;
         let (folder, record) = Pipelines::of(&context.settings.dir.value).find("last").expect("a record");
         assert!(self.branch(record.id).exists());
-        let supervisor = Process { pid: u32::MAX, start: 1, space: None };
-        let record = PipelineRecord { supervisor, ..record };
+        let record = PipelineRecord { supervisor: dead(), ..record };
         folder.keep(&record).expect("kept");
         (folder, record)
     }
@@ -126,7 +114,7 @@ async fn that_of_a_run_goes() {
         stopped.kill(begin::begin(&stage.context, &stage.open, request)).await;
         let (folder, mut record) = stage.runs().live().pop().expect("a record");
         assert!(stopped.branch(record.id).exists());
-        record.supervisor = Process { pid: u32::MAX, start: 1, space: None };
+        record.supervisor = dead();
         folder.keep(&record).expect("kept");
         settle::settle(&stage.context, &stage.open, &stage.runs()).await;
         assert!(folder.record().expect("a record").ended.is_some());
